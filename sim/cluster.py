@@ -75,7 +75,7 @@ class Cluster:
             scenario.quota_per_daemon * scenario.daemons,
             scenario.bytes_per_daemon * scenario.daemons,
         )
-        self.snapshot = _book_of(self.keys, self.quota)
+        self.snapshot = _snapshot_of(self.keys, self.quota)
         #: The member at each place, None before it first starts; by place.
         self.members: list[Member | None] = [None] * scenario.daemons
         #: Members that are no more, for their logs.
@@ -289,7 +289,7 @@ def _network_of(scenario: Scenario) -> Network:
     )
 
 
-def _book_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicySnapshot:
+def _snapshot_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicySnapshot:
     rates = Rates(rate_of(quota[0]), rate_of(quota[1]))
     return PolicySnapshot({key.group: Group(key.group, Limit(rates)) for key in keys})
 

@@ -199,15 +199,15 @@ def _taken(stream: Iterable[tuple[str, Any]]) -> LoadedGroups:
         if part == _VALUES:
             values.extend(payload)
         elif part == _END:
-            broker, hash_of_book = payload
-            return LoadedGroups(_book_of(parts, broker), hash_of_book)
+            broker, hash_of_snapshot = payload
+            return LoadedGroups(_snapshot_of(parts, broker), hash_of_snapshot)
         else:
             names, indices = payload
             parts[part].update(zip(names, map(values.__getitem__, indices), strict=True))
     raise EOFError  # Without an end the stream is incomplete.
 
 
-def _book_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicySnapshot:
+def _snapshot_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicySnapshot:
     return PolicySnapshot(
         groups=parts["groups"],
         attach=Attachments(**_below("attach", parts)),

@@ -83,7 +83,7 @@ class ExchangeBounds:
     hashed_rows_max: int = 256
     #: Slot ids that one slice checks, frees, or looks up by name.
     slice_slots: int = 131_072
-    slice_freed: int = 1_024
+    slice_freed: int = 512
     slice_judged: int = 2_048
     #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
     #: room than the rest of a report needs.
@@ -115,7 +115,7 @@ class RoundBounds:
     #: Most groups of an early report, and of a round that ends in one call.
     slice_groups: int = 64
     #: Most rows of the table that one slice ticks, closes or logs.
-    block_rows: int = 512
+    block_rows: int = 768
     #: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
     #: that one slice looks up because their groups were not closed.
     wake_rows: int = 2_048

@@ -38,7 +38,7 @@ def write_logs(
     """
     chunk = Chunk(workload, 0, groups)
     cluster = Cluster(chunk.quota, workload.brokers, settings)
-    snapshot = _book_of(chunk.quota)
+    snapshot = _snapshot_of(chunk.quota)
     brokers = [_Broker(folder, place, snapshot, chunk.quota) for place in range(workload.brokers)]
     for number, demand in enumerate(chunk.rounds(), 1):
         share = cluster.shares.copy()
@@ -50,7 +50,7 @@ def write_logs(
     return sum(broker.writer.index for broker in brokers)
 
 
-def _book_of(quota: Ints) -> PolicySnapshot:
+def _snapshot_of(quota: Ints) -> PolicySnapshot:
     """Every group with its quota, attached to a tenant of its own."""
     names = [_name(place) for place in range(len(quota))]
     return PolicySnapshot(

@@ -109,7 +109,7 @@ class StockCluster:
             # Twice the default, for speed: a daemon under load ticks that often.
             min_interval_ns=200 * NS_PER_MS,
         )
-        member = self.world.add(settings, self._book())
+        member = self.world.add(settings, self._snapshot())
         self.members.append(member)
         self.world.start(member)
         self.loads.append(Load(self.world, member, REQUEST, 0.0).start())
@@ -134,7 +134,7 @@ class StockCluster:
         if step.stock_joins:
             self.add_stock()
         self.quota = self.base * step.quota
-        self.world.set_policies(self._book())
+        self.world.set_policies(self._snapshot())
         for index, broker in enumerate(self._live_stock()):
             broker.set_group(GROUP, to_milli(self.quota))
             broker.groups[GROUP].demand = EVEN * step.stock(index)
@@ -180,7 +180,7 @@ class StockCluster:
         stock = [broker.groups[GROUP].admitted for broker in self._live_stock()]
         return stock + [float(load.admitted) for load in self._live_loads()]
 
-    def _book(self) -> PolicySnapshot:
+    def _snapshot(self) -> PolicySnapshot:
         group = Group(GROUP, Limit(Rates(to_milli(self.quota))))
         return PolicySnapshot({GROUP: group}, Attachments(namespaces={NAMESPACE: GROUP}))
 

@@ -6,6 +6,7 @@ Slices are one group long here. Not covered: one slice for all (test_broker.py),
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ class Life:
         self.granted[group] += answer.messages
 
 
+@pytest.mark.slow
 @given(script=st.lists(st.lists(happenings, min_size=6, max_size=6), min_size=1, max_size=4))
 def test_requests_between_the_slices_are_counted_once(
     script: list[list[list[tuple[str, int, bool]]]],

@@ -124,6 +124,7 @@ def written(batches: list[list[Pending]], segment_bytes: int) -> dict[str, bytes
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @given(offers, st.sampled_from([1, 150, 400, 1 << 20]), st.integers(1, 12))
 def test_a_log_is_the_same_however_its_entries_came_together(
     offers: list[tuple[bytes, int, int]], segment_bytes: int, together: int

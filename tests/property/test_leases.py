@@ -10,6 +10,7 @@ Not covered: how large a lease is (tests/unit/core/leases).
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -295,6 +296,7 @@ class Driver:
         self.world.returned(name, back)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=max(150, settings().max_examples),
     # To explain a failure takes minutes.

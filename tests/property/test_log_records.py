@@ -90,6 +90,7 @@ def entry_of(encoder: LogEncoder, item: Item) -> Entry:
     return made
 
 
+@pytest.mark.slow
 @given(st.lists(rounds, max_size=8), st.integers(0, 8))
 def test_records_come_back_in_order(values: list[RoundRecord], restart_at: int) -> None:
     encoder, reader = LogEncoder(), LogReader()
@@ -99,6 +100,7 @@ def test_records_come_back_in_order(values: list[RoundRecord], restart_at: int) 
         assert reader.record(entry_of(encoder, value)) == in_order(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     lost=st.sets(st.integers(0, 3 * KEY_EVERY - 1), max_size=5),
@@ -125,6 +127,7 @@ def test_a_lost_entry_costs_no_more_than_up_to_the_next_key_record(
             assert refused.value.reason is Reason.UNLINKED
 
 
+@pytest.mark.slow
 def test_a_reader_that_begins_a_context_before_an_entry_reads_it() -> None:
     encoder = LogEncoder()
     values = [round_of(sequence) for sequence in range(3 * KEY_EVERY)]
@@ -161,6 +164,7 @@ def test_a_round_that_repeats_takes_a_few_bytes() -> None:
     assert max(sizes[1:]) < 200
 
 
+@pytest.mark.slow
 @given(
     value=st.lists(rounds, min_size=1, max_size=3),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=4),
@@ -199,6 +203,7 @@ def test_records_of_before_are_read_between_those_of_today() -> None:
             assert reader.record(entry_of(encoder, value)) == value
 
 
+@pytest.mark.slow
 @given(st.lists(wire_values.policy_records(), max_size=12, unique_by=lambda one: one.key))
 def test_policies_come_back_whole_and_as_changes(policies: list[PolicyRecord]) -> None:
     encoder, reader = LogEncoder(), LogReader()

@@ -5,6 +5,7 @@ Not covered: rates of one window (tests/unit/core/demand/test_meter.py).
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def test_a_rate_times_its_window_is_what_was_counted(script: list[Passing], end_
     assert demand.wanted == demand.admitted
 
 
+@pytest.mark.slow
 @given(passings(st.just(1)), passings(st.integers(2, 9)))
 def test_refused_retries_never_raise_what_is_wanted(
     script: list[Passing], retries: list[Passing]
@@ -122,6 +124,7 @@ def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_
     assert demand.wanted.messages * window_s / MILLI <= min(most, len(moments)) + window_s / MILLI
 
 
+@pytest.mark.slow
 @given(
     rate=st.integers(10, 2000),
     phase_ns=st.integers(0, NS_PER_S),

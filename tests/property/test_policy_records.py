@@ -81,7 +81,7 @@ def namespaces_of(made: PolicyRecords) -> set[str]:
 
 
 @given(st.lists(records(), max_size=30))
-def test_the_index_says_what_a_walk_through_the_book_says(written: list[PolicyRecord]) -> None:
+def test_the_index_says_what_a_walk_through_the_snapshot_says(written: list[PolicyRecord]) -> None:
     made = PolicyRecords()
     indexed = []
     for record in written:

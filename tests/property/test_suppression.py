@@ -7,6 +7,7 @@ measures, and by the hash. Not covered: each rule by itself (tests/unit/core/exc
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def tell(
     return columns.take(suppression.pick(places, columns, anyway=anyway))
 
 
+@pytest.mark.slow
 @given(rounds)
 def test_what_is_believed_is_never_further_off_than_the_rules_allow(
     script: list[tuple[dict[str, tuple[int, int]], int, bool]],

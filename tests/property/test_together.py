@@ -150,6 +150,7 @@ def answers(daemon: SmallDaemon, arrays: Iterable[bytes]) -> list[bytes]:
     return asyncio.run(ask_all())
 
 
+@pytest.mark.slow
 @given(snapshots(), ARRAYS)
 def test_an_array_is_answered_as_its_items_one_by_one(
     snapshot: PolicySnapshot, arrays: list[list[dict[str, object]]]

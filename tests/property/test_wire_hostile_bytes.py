@@ -139,6 +139,7 @@ def test_a_changed_body_in_a_frame_is_refused_or_still_sound(
         assert codec.decode(codec.encode(value)) == value
 
 
+@pytest.mark.slow
 @given(
     frames=st.lists(
         st.tuples(wire_values.reports, st.booleans(), flips, st.booleans()), min_size=1, max_size=6
@@ -165,6 +166,7 @@ def test_changed_reports_with_numbers_are_refused_or_sound_and_spoil_nobody_else
         assert codec.decode(codec.encode(honest, other), name_decoders) == honest
 
 
+@pytest.mark.slow
 @given(value=wire_values.round_records, at=flips, keep=st.floats(0, 1))
 def test_a_changed_record_is_refused_or_still_sound(
     value: RoundRecord, at: list[tuple[float, int]], keep: float

@@ -6,6 +6,7 @@ always read. Not covered: hostile bytes (test_wire_hostile_bytes.py).
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ reports = st.builds(
 FATES = ["lost", "heard", "heard", "twice", "late"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(reports, st.sampled_from(FATES), st.booleans()), max_size=25))
 def test_what_is_read_is_what_was_said_or_nothing(
     happenings: list[tuple[Report, str, bool]],

@@ -7,6 +7,7 @@ files of entries (test_wire_segment.py).
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_one_message_has_one_encoding(message: Message) -> None:
     assert codec.encode(codec.decode(codec.encode(message))) == codec.encode(message)
 
 
+@pytest.mark.slow
 @given(wire_values.round_records)
 def test_a_record_comes_back_with_its_rows_in_order(value: RoundRecord) -> None:
     assert record.decode_record(record.encode_record(value)) == record.in_order(value)

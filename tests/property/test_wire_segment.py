@@ -5,6 +5,7 @@ Not covered: the exact findings for particular damage (tests/unit/wire/test_segm
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def test_entries_survive_any_split_of_the_bytes(entries: list[Entry], cuts: list
     assert all(isinstance(item, Stored) for item in found)
 
 
+@pytest.mark.slow
 @given(damaged_segments(), cuts)
 def test_findings_do_not_depend_on_the_split(data: bytes, cuts: list[int]) -> None:
     assert read(data, cuts) == read(data) == read(data, range(1, len(data)))

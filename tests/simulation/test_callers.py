@@ -19,7 +19,7 @@ from sim.caller import (
     WaitingCaller,
 )
 from sim.world import World
-from tests.simulation.worlds import SETTINGS, gold_book
+from tests.simulation.worlds import SETTINGS, gold_snapshot
 
 #: What a refusal says.
 WAIT_MS = 300
@@ -56,7 +56,7 @@ class Scene:
         self, make: Callable[..., Caller], *arrivals: Arrival, opens_ms: int, **options: object
     ) -> None:
         self.world = World()
-        self.member = self.world.add(SETTINGS, gold_book(100))
+        self.member = self.world.add(SETTINGS, gold_snapshot(100))
         self.gate = Gate(opens_ms)
         self.member.brain.limiter = self.gate  # type: ignore[misc]
         self.world.start(self.member)

@@ -18,7 +18,7 @@ from rgd.core.units import NS_PER_S
 from sim.member import Member
 from sim.network import Network
 from tests.simulation.injector import PLACES, Injector
-from tests.simulation.worlds import Cluster, gold_book, share_of
+from tests.simulation.worlds import Cluster, gold_snapshot, share_of
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +64,11 @@ class FaultyCluster:
             if second % 10 == 4:
                 self.restart(2)
             if second % 7 == 0:
-                self.cluster.set_policies(gold_book(QUOTA * (1 - 0.1 * (second % 2))))
+                self.cluster.set_policies(gold_snapshot(QUOTA * (1 - 0.1 * (second % 2))))
             # Without `Cluster.run_s`, which validates: a recovery may be waiting.
             self.cluster.world.run_until(self.cluster.world.now + NS_PER_S)
         self.injector.stop()
-        self.cluster.set_policies(gold_book(QUOTA))
+        self.cluster.set_policies(gold_snapshot(QUOTA))
 
     def want(self, rates: Sequence[float]) -> None:
         """Ask the members for so much."""

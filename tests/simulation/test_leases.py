@@ -12,6 +12,7 @@ from rgd.core.units import Nanos, Pair
 from sim.leases import Hour, LawBroken, main
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_minute_of_crashing_callers_keeps_every_law(seed: int) -> None:
     result = Hour(60, 60, seed).run()

@@ -23,7 +23,7 @@ from tests.simulation.worlds import (
     SETTINGS,
     Cluster,
     assert_no_overshoot,
-    gold_book,
+    gold_snapshot,
     watch_conservation,
 )
 
@@ -44,7 +44,7 @@ def cluster() -> Cluster:
 
 
 def test_a_lower_quota_is_in_force_in_the_same_moment(cluster: Cluster) -> None:
-    cluster.set_policies(gold_book(120))
+    cluster.set_policies(gold_snapshot(120))
     assert sum(cluster.shares()) == 120
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([45, 45, 30], rel=0.02)
@@ -55,7 +55,7 @@ def test_a_lower_quota_is_in_force_in_the_same_moment(cluster: Cluster) -> None:
 def test_a_higher_quota_is_in_force_when_it_has_settled(cluster: Cluster) -> None:
     cluster.loads[0].set_rate(1000)
     cluster.run_s(1)
-    cluster.set_policies(gold_book(600))
+    cluster.set_policies(gold_snapshot(600))
     cluster.run_s(0.12)
     assert sum(cluster.shares()) == pytest.approx(600)
     cluster.run_s(2)
@@ -64,11 +64,11 @@ def test_a_higher_quota_is_in_force_when_it_has_settled(cluster: Cluster) -> Non
 
 
 def test_a_block_lets_nothing_through_and_its_end_no_burst(cluster: Cluster) -> None:
-    cluster.set_policies(gold_book(QUOTA, blocked=True))
+    cluster.set_policies(gold_snapshot(QUOTA, blocked=True))
     cluster.run_s(3)
     assert cluster.admitted_s(5, 8) == [0, 0, 0]
     assert cluster.shares() == [0, 0, 0]
-    cluster.set_policies(gold_book(QUOTA))
+    cluster.set_policies(gold_snapshot(QUOTA))
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
     # What was refused meanwhile is not made up for: an empty bucket grants its rate.
@@ -80,7 +80,7 @@ def test_a_deleted_group_limits_nobody_and_is_forgotten_by_all(cluster: Cluster)
     cluster.run_s(2)
     assert cluster.admitted_s(5, 7) == pytest.approx([QUOTA, 60, 30], rel=0.01)
     assert all(not member.broker.usage.rows(GOLD) for member in cluster.members)
-    cluster.set_policies(gold_book(QUOTA))
+    cluster.set_policies(gold_snapshot(QUOTA))
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
 
@@ -113,7 +113,7 @@ def test_daemons_that_hear_of_a_change_one_after_the_other_agree_in_the_end(
         cluster.world.at(
             cluster.world.now + place * 150 * NS_PER_MS,
             lambda one=member: cluster.world.tell(
-                one, PoliciesChanged(cluster.world.now, gold_book(120))
+                one, PoliciesChanged(cluster.world.now, gold_snapshot(120))
             ),
         )
     cluster.run_s(3)
@@ -156,7 +156,7 @@ def test_a_daemon_whose_policies_are_old_is_told_apart_by_all_and_until_it_follo
     def tell(members: Iterable[Member], quota: float, policies_hash: int) -> None:
         for member in members:
             now = member.clock.local_time(cluster.world.now)
-            cluster.world.tell(member, PoliciesChanged(now, gold_book(quota), policies_hash))
+            cluster.world.tell(member, PoliciesChanged(now, gold_snapshot(quota), policies_hash))
 
     def differing() -> list[set[str]]:
         return [member.broker.differing for member in cluster.members]

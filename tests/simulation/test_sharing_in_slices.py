@@ -17,6 +17,7 @@ SMALL = Bounds(sharing=SharingBounds(slice_rows=20, slice_cost_rows=0, rest_ns=1
 
 
 # Of these seeds, each broke the law while an increase waited for the reports alone.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 5, 6])
 def test_an_increase_waits_for_peers_that_have_yet_to_share_out(
     seed: int,

@@ -6,6 +6,8 @@ Not covered: what the report makes of them (tests/integration/spark/test_untrue_
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.wire.frame import Entry
 from sim.run import run
@@ -19,6 +21,7 @@ def entries(folder: Path) -> list[Entry]:
     return [one.entry for one in read_entries(folder) if not isinstance(one, DamagedEntry)]
 
 
+@pytest.mark.slow
 def test_a_wrong_wall_clock_is_in_the_log_and_nowhere_else(tmp_path: Path) -> None:
     scenario = replace(SCENARIOS["false-clocks"], rounds=12, asks_per_s=50.0)
     no_clocks = replace(

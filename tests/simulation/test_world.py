@@ -14,7 +14,7 @@ from sim.clock import Clock
 from sim.load import Load
 from sim.network import Network
 from sim.world import World
-from tests.simulation.worlds import SETTINGS, Cluster, gold_book
+from tests.simulation.worlds import SETTINGS, Cluster, gold_snapshot
 
 QUOTA = 300.0
 
@@ -33,6 +33,7 @@ def story(seed: int) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_a_seed_reproduces_a_run_to_the_last_event() -> None:
     assert story(5) == story(5)
     assert story(5) != story(6)
@@ -42,7 +43,7 @@ def heard(network: Network, count: int = 400) -> tuple[Counter[str], list[int]]:
     """How often each of two members hears so many hellos of the first, and the delays in ms."""
     world = World(seed=1, network=network)
     members = [
-        world.add(type(SETTINGS)(Sender(name, place)), gold_book(QUOTA))
+        world.add(type(SETTINGS)(Sender(name, place)), gold_snapshot(QUOTA))
         for place, name in enumerate(("a", "b"))
     ]
     arrivals: Counter[str] = Counter()
@@ -90,7 +91,7 @@ def test_a_load_asks_at_its_rate_however_often_it_is_set() -> None:
 
 def test_a_refused_request_comes_back_as_often_as_it_may() -> None:
     cluster = Cluster([], quota=QUOTA)
-    cluster.set_policies(gold_book(QUOTA, blocked=True))
+    cluster.set_policies(gold_snapshot(QUOTA, blocked=True))
     member = cluster.add(0)
     load = Load(cluster.world, member, cluster.loads[0].request, 1, retries=3).start()
     cluster.run_s(1)
@@ -129,10 +130,13 @@ def test_what_reaches_a_frozen_member_happens_when_it_thaws_and_so_does_its_roun
     assert cluster.agrees()
 
 
+@pytest.mark.slow
 def test_a_member_whose_clock_is_slow_has_longer_rounds() -> None:
     world = World(seed=1)
     settings = type(SETTINGS)(Sender("a", 0))
-    member = world.add(settings, gold_book(QUOTA), clock=Clock(offset_ns=-5, drift_ppb=-1_000_000))
+    member = world.add(
+        settings, gold_snapshot(QUOTA), clock=Clock(offset_ns=-5, drift_ppb=-1_000_000)
+    )
     Load(world, member, Request(group="gold"), 100).start()
     world.start(member)
     world.run_until(100 * NS_PER_S)

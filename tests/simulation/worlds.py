@@ -29,7 +29,7 @@ NAMESPACE = "acme/orders"
 REQUEST = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/eu")
 
 
-def gold_book(quota: float, *, blocked: bool = False) -> PolicySnapshot:
+def gold_snapshot(quota: float, *, blocked: bool = False) -> PolicySnapshot:
     """One group of so many messages a second, attached to the namespace acme/orders."""
     group = Group("gold", Limit(Rates(to_milli(quota))), blocked=blocked)
     return PolicySnapshot({"gold": group}, Attachments(namespaces={NAMESPACE: "gold"}))
@@ -50,7 +50,7 @@ class Cluster:
     ) -> None:
         self.world = World(seed=seed, network=network)
         self.settings = settings or SETTINGS
-        self.snapshot = gold_book(quota)
+        self.snapshot = gold_snapshot(quota)
         self.members: list[Member] = []
         self.loads: list[Load] = []
         for rate in rates:

@@ -21,7 +21,7 @@ GOLD = "group:gold"
 #: Far more than anything takes here; only a fault reaches it.
 TIMEOUT_S = 60
 #: Of a table under test.
-PAUSES = Pauses(backoff_s=(0.0, 0.001), repair_s=0.001)
+PAUSES = Pauses(reach_s=0.001, reach_s_max=0.001, repair_s=0.001)
 
 
 class TardyStore(MemoryPolicyStore):
@@ -84,7 +84,7 @@ async def following(*policies: TablePolicies, timeout_s: float = TIMEOUT_S) -> A
                 tasks.create_task(each.open())
         async with asyncio.TaskGroup() as tasks:
             running = [
-                tasks.create_task(each.follow(lambda _book, _hash: None)) for each in policies
+                tasks.create_task(each.follow(lambda _snapshot, _hash: None)) for each in policies
             ]
             await asyncio.sleep(0)
             yield
@@ -140,7 +140,7 @@ async def write(bus: MemoryBus, *records: PolicyRecord) -> None:
     await store.close()
 
 
-async def late_book(bus: MemoryBus) -> PolicySnapshot:
+async def late_snapshot(bus: MemoryBus) -> PolicySnapshot:
     """What a daemon has in force that starts after a compaction."""
     bus.compact()
     late = table(bus, "late")

@@ -129,6 +129,8 @@ def test_every_pulsar_client_shares_the_one_log_of_its_process() -> None:
         for name in tree.modules(*(folder for folder in CODE if folder != "examples"))
         for node in ast.walk(tree.parsed(name))
         if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "Client"
         and ast.unparse(node.func) == "pulsar.Client"
         and "logger=client_log()" not in [ast.unparse(word) for word in node.keywords]
     ]

@@ -51,7 +51,7 @@ class FilePolicies:
         # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = _stamp(path)
         loaded = load_groups_apart(path)
-        self._book, self._hash = loaded.snapshot, loaded.hash
+        self._snapshot, self._hash = loaded.snapshot, loaded.hash
         self._trouble: str | None = None
 
     #: It was read before anything else.
@@ -69,11 +69,11 @@ class FilePolicies:
 
     def snapshot(self) -> PolicySnapshot:
         """The policies of the last valid file."""
-        return self._book
+        return self._snapshot
 
-    async def follow(self, on_book: OnSnapshot) -> None:
+    async def follow(self, on_snapshot: OnSnapshot) -> None:
         """Read the file again whenever it changes."""
-        on_book(self._book, self._hash)
+        on_snapshot(self._snapshot, self._hash)
         unread: object = None
         looks_left = 0
         while True:
@@ -87,7 +87,7 @@ class FilePolicies:
             # A file that is in force, or was refused for its content, is not read again, even if
             # it replaces another one.
             self._stamp = None
-            if await self._reload(on_book):
+            if await self._reload(on_snapshot):
                 self._stamp = stamp
             else:
                 unread, looks_left = stamp, UNREAD_LOOKS
@@ -102,15 +102,15 @@ class FilePolicies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reload(self, on_book: OnSnapshot) -> bool:
+    async def _reload(self, on_snapshot: OnSnapshot) -> bool:
         """Load the current file; False if it could not be read, whatever its content."""
         try:
-            return await self._take_up(on_book)
+            return await self._take_up(on_snapshot)
         except Exception:
             self._trouble = "the last good ones stay in force: internal error while it was read"
             raise
 
-    async def _take_up(self, on_book: OnSnapshot) -> bool:
+    async def _take_up(self, on_snapshot: OnSnapshot) -> bool:
         reading = Reading()
         try:
             loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
@@ -121,14 +121,14 @@ class FilePolicies:
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error, GroupsUnread)
-        on_book(loaded.snapshot, loaded.hash)
-        before = [self._book]
-        self._book, self._hash = loaded.snapshot, loaded.hash
+        on_snapshot(loaded.snapshot, loaded.hash)
+        before = [self._snapshot]
+        self._snapshot, self._hash = loaded.snapshot, loaded.hash
         self._trouble = None
         _log.info(
             "reloaded groups file",
             file=str(self._path),
-            groups=len(self._book.groups),
+            groups=len(self._snapshot.groups),
             hash=f"{self._hash:016x}",
         )
         # This is the last reference, and freeing a large snapshot takes long.

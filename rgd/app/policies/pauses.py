@@ -8,15 +8,17 @@ class Pauses:
     """All in seconds.
 
     Attributes:
-        backoff_s: before the first, second, ... attempt to reach the table; the last one for all that follow.
+        reach_s: between the first two attempts to reach the table; the pauses grow up to `reach_s_max` (`rgd.backoff`).
+        reach_s_max: between later attempts.
         read_back_s: longest from writing a record to reading it back.
-        turn_s: longest that our next change of a policy waits for a daemon whose change lost to ours (`turns`).
+        turn_s: longest that our next change of a policy waits for a daemon whose change lost to ours (`losers`).
         refill_s: before records that the table did not accept are written again (`filling`).
         repair_s: between two checks for policies whose last record does not count (`repairing`).
         keep_s: least from one store on disk to the next (`keeping`).
     """
 
-    backoff_s: tuple[float, ...] = (0.0, 0.1, 0.2, 0.5, 1.0)
+    reach_s: float = 0.1
+    reach_s_max: float = 1.0
     read_back_s: float = 4.0
     turn_s: float = 1.0
     refill_s: float = 1.0

@@ -54,7 +54,7 @@ class Policies(Protocol):
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
 
-    async def follow(self, on_book: OnSnapshot) -> None:
+    async def follow(self, on_snapshot: OnSnapshot) -> None:
         """Report every change until cancelled."""
 
     async def change(self, key: str, change: Change) -> None:

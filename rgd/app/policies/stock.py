@@ -94,13 +94,13 @@ class PulsarAdminPolicies:
             self._known = replace(self._known, topics={})
         #: A description of the policies in force while Pulsar cannot be read.
         self._in_force = "what the last run read"
-        self._book, self._hash = snapshot_of(self._known), hash_of(self._known)
+        self._snapshot, self._hash = snapshot_of(self._known), hash_of(self._known)
         if stored is None:
             self._in_force = "nothing"
-            self._book, self._hash = EMPTY_SNAPSHOT, 0
+            self._snapshot, self._hash = EMPTY_SNAPSHOT, 0
             if origins.stand_in is not None:
                 self._in_force = "the groups file"
-                self._book, self._hash = origins.stand_in, policies_hash(origins.stand_in)
+                self._snapshot, self._hash = origins.stand_in, policies_hash(origins.stand_in)
         #: Whether any policies are known.
         self._is_known = stored is not None or origins.stand_in is not None
         self._is_read = False
@@ -118,15 +118,15 @@ class PulsarAdminPolicies:
 
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self._book
+        return self._snapshot
 
-    async def follow(self, on_book: OnSnapshot) -> None:
+    async def follow(self, on_snapshot: OnSnapshot) -> None:
         """Poll until cancelled, and report every change."""
-        on_book(self._book, self._hash)
+        on_snapshot(self._snapshot, self._hash)
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
-            await self.poll(on_book)
+            await self.poll(on_snapshot)
             took_s = loop.time() - began
             if took_s > self._settings.poll_s and not self._is_slow_logged:
                 self._is_slow_logged = True
@@ -134,7 +134,7 @@ class PulsarAdminPolicies:
             pause_s = self._settings.poll_s * (1 - JITTER * self._dice.random()) - took_s
             await asyncio.sleep(max(pause_s, took_s))
 
-    async def poll(self, on_book: OnSnapshot) -> None:
+    async def poll(self, on_snapshot: OnSnapshot) -> None:
         """Read Pulsar once, and put changes in force."""
         asked = [*self._asked_before, *self._origins.names_asked()]
         self._asked_before = ()
@@ -147,7 +147,7 @@ class PulsarAdminPolicies:
         else:
             self._tell_up()
             try:
-                await self._take(reading, on_book)
+                await self._take(reading, on_snapshot)
             except Exception:
                 # The result was not stored as known, so the next poll tries again.
                 self._trouble = "internal error: what Pulsar says now could not be put in force"
@@ -185,7 +185,7 @@ class PulsarAdminPolicies:
         """Close the connections."""
         await self._origins.stock.close()
 
-    async def _take(self, reading: Reading, on_book: OnSnapshot) -> None:
+    async def _take(self, reading: Reading, on_snapshot: OnSnapshot) -> None:
         self._tell_faults(reading.faults)
         is_news = not self._is_read or await asyncio.to_thread(
             _differ, reading.policies, self._known
@@ -198,13 +198,13 @@ class PulsarAdminPolicies:
         # Set before the callback, which reads `is_known`.
         was_known, self._is_known = self._is_known, True
         try:
-            on_book(snapshot, policies_hash)
+            on_snapshot(snapshot, policies_hash)
         except BaseException:
             self._is_known = was_known
             raise
         # Only policies in force count as known, so an exception before this line leads to another try.
         self._is_read, self._known = True, reading.policies
-        self._book, self._hash = snapshot, policies_hash
+        self._snapshot, self._hash = snapshot, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
 
     def _topics_to_read(

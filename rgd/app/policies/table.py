@@ -7,7 +7,7 @@ record, whatever its content, stops the daemon or makes it write endlessly.
 
 How: a change is a compare-and-set (`ledger`): the daemon writes its record and waits until it
 reads the record back from the topic. If another daemon was faster, the change is applied again on
-top of that record, and comes before that daemon's next one (`turns`). A table whose connection was
+top of that record, and comes before that daemon's next one (`losers`). A table whose connection was
 lost is opened again and read from its start; missing records are then written to it (`filling`). If
 a losing record is last in the topic, a daemon writes the winning one again (`repairing`). The known
 content is stored on disk (`keeping`). A daemon that starts while the table is unreachable uses it,
@@ -17,6 +17,7 @@ The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -26,12 +27,13 @@ import structlog
 from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
+from rgd.app.policies.losers import Losers
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import Repairing
 from rgd.app.policies.source import Figures, OnSnapshot
-from rgd.app.policies.turns import Turns
 from rgd.app.policies.writing import PUTS_MAX, Writing
+from rgd.backoff import Backoff
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
@@ -91,7 +93,6 @@ class TablePolicies:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._pauses = pauses
         self._prepare = prepare
         self._refusals = Refusals()
         seeds = records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)
@@ -99,7 +100,7 @@ class TablePolicies:
         known = None if kept is None else kept_records(kept, self._refusals)
         self._ledger = Ledger(self._seeds.values(), known or ())
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
-        self._book = self._ledger.snapshot() if known or seed is None else seed
+        self._snapshot = self._ledger.snapshot() if known or seed is None else seed
         self._in_force = _in_force(known, seed)
         self._is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
@@ -116,18 +117,21 @@ class TablePolicies:
         self._on_snapshot: OnSnapshot | None = None
         #: The last reported snapshot and hash.
         self._reported: tuple[PolicySnapshot, int] | None = None
-        #: Whether `_book` lacks applied records.
-        self._is_book_old = False
+        #: Whether `_snapshot` lacks applied records.
+        self._is_outdated = False
         self._is_open = False
         #: Why the table is not open, as text.
         self._away: str | None = "the table was not read yet"
         self._is_unprepared = False
         #: How often an open table was lost.
         self.lost = 0
-        #: Attempts in a row to open it that failed or did not last.
-        self._tries = 0
+        #: Whether the last attempt to open it failed or did not last, and how long the next one waits.
+        self._is_tried = False
+        # Jitter is no secret, and needs no seed that a run could be repeated by.
+        dice = random.Random()  # noqa: S311
+        self._backoff = Backoff(first_s=pauses.reach_s, pause_s_max=pauses.reach_s_max, dice=dice)
         self._opened_at_s = 0.0
-        self._turns = Turns(turn_s=pauses.turn_s)
+        self._losers = Losers(turn_s=pauses.turn_s)
         self._is_following = False
         #: Serialises changes of one key here, so that they do not conflict in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -165,7 +169,7 @@ class TablePolicies:
 
     def snapshot(self) -> PolicySnapshot:
         """The table's policies, and those of the groups file that the table lacks."""
-        return self._book
+        return self._snapshot
 
     async def open(self) -> None:
         """Read the table; after ExchangeDown it may be called again.
@@ -192,13 +196,13 @@ class TablePolicies:
         await self._take_all(records)
         self._note_open()
 
-    async def follow(self, on_book: OnSnapshot) -> None:
+    async def follow(self, on_snapshot: OnSnapshot) -> None:
         """Report every change until cancelled, write missing records, repair misplaced ones.
 
         Raises:
             ExchangeClosed: the table was closed.
         """
-        self._on_snapshot = on_book
+        self._on_snapshot = on_snapshot
         self._reported = None
         self._report()
         closed: ExchangeClosed | None = None
@@ -229,7 +233,7 @@ class TablePolicies:
             ExchangeDown: the table cannot be reached, or others change the same policy all the time.
         """
         async with self._changing.setdefault(key, asyncio.Lock()):
-            await self._turns.wait(key)
+            await self._losers.wait(key)
             for _ in range(TRIES_MAX):
                 if not self._is_following:
                     away = self._away if self.lost else "the policies table was not reached yet"
@@ -255,7 +259,7 @@ class TablePolicies:
 
     def _report(self) -> None:
         """Report the snapshot in force and its hash, if either has changed."""
-        current = (self._book, self.hash)
+        current = (self._snapshot, self.hash)
         if self._on_snapshot is not None and (
             self._reported is None
             or self._reported[0] is not current[0]
@@ -268,9 +272,8 @@ class TablePolicies:
         """Open the table; log once that it is unreachable, and once that it is back."""
         is_logged = False
         while not self._is_open:
-            backoff_s = self._pauses.backoff_s
-            await asyncio.sleep(backoff_s[min(self._tries, len(backoff_s) - 1)])
-            self._tries += 1
+            await asyncio.sleep(self._backoff.next_s() if self._is_tried else 0)
+            self._is_tried = True
             try:
                 await self.open()
             except ExchangeDown as error:
@@ -291,7 +294,7 @@ class TablePolicies:
 
     def _note_broken(self) -> None:
         """Read the whole table again after an exception, which lost the records being applied."""
-        self._is_book_old = True
+        self._is_outdated = True
         if self._is_open:
             self._note_lost("internal error")
         self._away = "internal error; the table is read again"
@@ -300,7 +303,8 @@ class TablePolicies:
         self._is_open = False
         self.lost += 1
         if asyncio.get_running_loop().time() > self._opened_at_s + STEADY_S:
-            self._tries = 0
+            self._is_tried = False
+            self._backoff.reset()
         self._away = f"the table is lost: {reason}"
         _log.warning("lost the policies table", reason=reason)
 
@@ -346,14 +350,14 @@ class TablePolicies:
             if start:
                 await asyncio.sleep(0)
             for one in read[start : start + TAKE_SLICE]:
-                self._is_book_old |= self._take(one)
+                self._is_outdated |= self._take(one)
         self._filling.note_read()
         self._refusals.log()
         if read and self._keeping is not None:
             self._keeping.note_change()
-        if self._is_book_old:
-            self._book = self._ledger.snapshot()
-            self._is_book_old = False
+        if self._is_outdated:
+            self._snapshot = self._ledger.snapshot()
+            self._is_outdated = False
         self._report()
         self._writing.answer()
 
@@ -371,9 +375,9 @@ class TablePolicies:
             return False
         taken = self._ledger.take(record, read.digest)
         if taken.counts:
-            self._turns.note_win(record.key, record.writer)
+            self._losers.note_win(record.key, record.writer)
         elif self._is_following and self._has_lost_to_ours(record):
-            self._turns.note_loss(record.key, record.writer)
+            self._losers.note_loss(record.key, record.writer)
         self._writing.note(record, read.value, counts=taken.counts)
         return taken.is_news
 

@@ -47,13 +47,13 @@ from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
 from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
+from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
-from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
@@ -127,7 +127,7 @@ class Broker:
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
-        self._turns = self._turns_of_work()
+        self._slices = self._round_robin()
 
     @property
     def sequence(self) -> int:
@@ -292,9 +292,9 @@ class Broker:
                 return effects
         if self.policy_change.is_waiting:
             effects += self._run(Part.POLICIES, self.policy_change.retry, now)
-        return effects + self._turns.take(now)
+        return effects + self._slices.take(now)
 
-    def _turns_of_work(self) -> Turns:
+    def _round_robin(self) -> RoundRobin:
         slices = (
             self._tick_slice,
             self._round_slice,
@@ -303,7 +303,7 @@ class Broker:
             self._backlog_slice,
             self._stock_slice,
         )
-        return Turns(slices, self._worked)
+        return RoundRobin(slices, self._worked)
 
     def _worked(self) -> int:
         """Groups, levels, and topics with backlogs that slices have worked on since the start."""

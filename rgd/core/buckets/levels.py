@@ -3,8 +3,9 @@
 Law: a level returned from here follows the newest snapshot. Until it was updated it accrued no more
 than was allowed: tokens and debt stay, and there is no free burst.
 
-If few groups changed, they are updated at once. If many may have changed, each level is updated
-when it is next used, as of the time of the change; `work` updates the rest in slices. Full limit
+If few groups changed, they are updated at once. If many may have changed, or the depth did, each
+level is updated when it is next used, as of the time of the change; `work` updates the rest in
+slices. Full limit
 buckets that no chain uses are evicted if there are many, because a new bucket is the same.
 
 `rgd.core.buckets.chain` says which levels apply to a name.
@@ -100,7 +101,9 @@ class Levels:
         self._unsplit: dict[GroupKey, None] = {}
         #: Groups whose topics are being weighed (`SplitShare.weigh`).
         self._weighing: dict[GroupKey, None] = {}
-        self._group_burst_ns = settings.burst_ns
+        #: The depth of groups' buckets, and the least since the first change that a group may have
+        #: missed.
+        self._group_burst_ns = self._least_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
         #: Counters of groups that requests added to since the last tick; the first one calls
@@ -197,7 +200,7 @@ class Levels:
         changes = changes or changes_between(self._snapshot, snapshot)
         self._snapshot = snapshot
         if changes.groups is None:
-            self._group_change.happen(len(self._group_order), now)
+            self._change_groups(now)
         else:
             keys = (GroupKey(name, kind) for name in sorted(changes.groups) for kind in Kind)
             for key in keys:
@@ -219,13 +222,9 @@ class Levels:
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
         """Set the depth of every group's buckets; 0 grants one request at a time, by debt."""
         self._drop_chains()
-        before, self._group_burst_ns = self._group_burst_ns, burst_ns
-        if burst_ns < before:
-            # Tokens above the lower depth are spilled now, not at the next use.
-            for state in list(self.states()):
-                self._follow(state, now)
-        elif burst_ns > before:
-            self._group_change.happen(len(self._group_order), now)
+        if burst_ns != self._group_burst_ns:
+            self._group_burst_ns = burst_ns
+            self._change_groups(now)
 
     def end_round(self, now: Nanos) -> None:
         """Start weighing the topics of divided shares; divide shares that have paid their debt."""
@@ -274,6 +273,12 @@ class Levels:
         """Drop all chains, so that none uses an outdated level."""
         self._generation += 1
 
+    def _change_groups(self, now: Nanos) -> None:
+        """Have every group apply the policies and the depth in force when it is next used."""
+        change, burst_ns = self._group_change, self._group_burst_ns
+        self._least_burst_ns = min(self._least_burst_ns, burst_ns) if change.left else burst_ns
+        change.happen(len(self._group_order), now)
+
     def _look_at_group(self, now: Nanos) -> None:
         if not self._group_order:
             return
@@ -302,18 +307,32 @@ class Levels:
             split.parts(now)
         state.shadow = group.shadow
         self._soften(state, group)
-        state.burst_ns = self._group_burst_ns
         change = self._group_change
         if state.generation != change.generation:
-            if state.generation < change.generation - 1:
-                # It missed intermediate rates, so it accrues nothing for that time.
-                state.pause(change.since, change.at)
             # A higher share may have risen only just now, so the lower one applies until now.
-            self._set_rates(state, quota, lower(state.share, share), change.at)
+            least = lower(state.share, share)
+            if state.generation < change.generation - 1:
+                self._catch_up(state, quota, least)
+            state.burst_ns = self._group_burst_ns
+            self._set_rates(state, quota, least, change.at)
+        state.burst_ns = self._group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
+
+    def _catch_up(self, state: GroupState, quota: Rates, share: Rates) -> None:
+        """Bring a group that missed several changes to the time of the last one.
+
+        It accrues nothing for the time between them, and keeps what fits the least depth.
+        """
+        change = self._group_change
+        state.pause(change.since, change.at)
+        if self._least_burst_ns < state.burst_ns:
+            # Each part would have to do the same, so the share is divided anew.
+            self._undivide(state.key)
+            state.burst_ns = self._least_burst_ns
+            self._set_rates(state, quota, share, change.at)
 
     def _soften(self, state: GroupState, group: Group) -> None:
         """Give a group the soft limit of its policy, or none; its rates follow."""

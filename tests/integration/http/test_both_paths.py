@@ -172,6 +172,7 @@ def run(sequences: Sequence[Sequence[bytes]], tokens: Tokens = Tokens()) -> None
         runner.run(same(sequences, tokens))
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     st.lists(st.lists(st.sampled_from(SOUND), min_size=1, max_size=6), min_size=2, max_size=5),
@@ -183,6 +184,7 @@ def test_both_roads_give_the_same_answers_to_requests_sent_at_once(
     run([(b"".join([*sent, LAST]),) for sent in sequences], SECURED if is_secured else Tokens())
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.data())
 def test_both_roads_give_the_same_answers_however_the_bytes_are_torn(data: st.DataObject) -> None:
@@ -192,6 +194,7 @@ def test_both_roads_give_the_same_answers_however_the_bytes_are_torn(data: st.Da
     run([[whole[begin:end] for begin, end in ends if begin < end]])
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.lists(damaged() | st.sampled_from(STRANGE), min_size=2, max_size=6), st.booleans())
 def test_both_roads_give_the_same_answers_to_damaged_requests(

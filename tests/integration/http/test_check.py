@@ -26,6 +26,7 @@ async def test_any_method_asks(door: Door, method: str) -> None:
     assert (await door.send(method, f"{CHECK}/a/b", headers=HEADERS)).status == 429
 
 
+@pytest.mark.slow
 async def test_a_query_says_it_all(door: Door) -> None:
     said = f"{TRIAL}&topic=eu&subscription=s&kind=dispatch&messages=3&bytes=7&attempt=2"
     answer = await door.call("GET", f"{CHECK}?{said}")

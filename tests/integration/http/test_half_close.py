@@ -124,6 +124,7 @@ async def test_who_reads_late_gets_them_all(door: Door) -> None:
     assert statuses(bytes(got)) == [b"200"] * count
 
 
+@pytest.mark.slow
 async def test_on_a_unix_socket_too(tmp_path: Path) -> None:
     path = tmp_path / "rgd.sock"
     async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(60):

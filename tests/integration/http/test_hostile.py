@@ -52,12 +52,14 @@ def in_one_loop(bodies: list[bytes]) -> list[int]:
         return runner.run(ask())
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(bodies=st.lists(ANYTHING.map(msgspec.json.encode), min_size=5, max_size=30))
 def test_no_json_makes_the_door_fail(bodies: list[bytes]) -> None:
     assert set(in_one_loop(bodies)) <= FORESEEN
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     bodies=st.lists(
@@ -68,6 +70,7 @@ def test_no_array_makes_the_door_fail(bodies: list[bytes]) -> None:
     assert set(in_one_loop(bodies)) <= FORESEEN
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(bodies=st.lists(st.binary(max_size=300), min_size=5, max_size=30))
 def test_no_bytes_make_the_door_fail(bodies: list[bytes]) -> None:

@@ -115,6 +115,7 @@ async def test_too_many_leases_are_503() -> None:
         assert answer.reason == "leases: the daemon has 1 already, the most there may be"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -7,6 +7,7 @@ other programs like the document.
 import re
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
 
 from tests.integration.http.door import Door
@@ -79,6 +80,7 @@ async def test_it_is_openapi_3_1(door: Door) -> None:
             assert response["description"]
 
 
+@pytest.mark.slow
 async def test_every_reference_leads_somewhere_and_every_schema_is_one(door: Door) -> None:
     document = await described(door)
     schemas = document["components"]["schemas"]

@@ -20,6 +20,7 @@ async def test_the_process_is_alive_even_when_it_is_not_ready(door: Door) -> Non
     assert (await door.call("GET", "/healthz")).json == {"alive": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("health", "status", "told"),
     [

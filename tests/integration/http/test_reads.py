@@ -162,6 +162,7 @@ PARTITIONED = "/persistent/{tenant}/{namespace}/{topic}/partitioned-stats"
 UNKNOWN = ("/partitioned-stats", "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/stats")
 
 
+@pytest.mark.slow
 async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> None:
     exposition = Exposition(Telemetry(daemon))
     server = HttpServer(daemon, HttpSettings(port=0), metrics=exposition.render)
@@ -213,6 +214,7 @@ async def test_many_partitions_are_summed_in_slices(daemon: RgdDaemon) -> None:
     assert stats["replication"] == {}
 
 
+@pytest.mark.slow
 async def test_all_pages_have_every_group_with_its_rows_and_what_is_attached(
     daemon: RgdDaemon,
 ) -> None:

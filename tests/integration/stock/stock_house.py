@@ -44,8 +44,8 @@ class CountedPolicies(PulsarAdminPolicies):
     polls = 0
     polled: asyncio.Condition
 
-    async def poll(self, on_book: OnSnapshot) -> None:
-        await super().poll(on_book)
+    async def poll(self, on_snapshot: OnSnapshot) -> None:
+        await super().poll(on_snapshot)
         async with self.polled:
             self.polls += 1
             self.polled.notify_all()

@@ -149,6 +149,7 @@ def test_a_link_that_never_answers_runs_into_the_timeout(network: Network) -> No
     network.assert_whole()
 
 
+@pytest.mark.slow
 def test_a_slow_link_takes_longer_and_that_is_all(network: Network) -> None:
     network.gate.piece_bytes = 512
     uploader = network.uploader()

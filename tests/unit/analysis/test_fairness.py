@@ -55,6 +55,7 @@ def test_doormans_golden_case(tmp_path: Path, read_logs: ReadLogs) -> None:
     assert (judged.jain[0], judged.lowest[0]) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_jain(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:

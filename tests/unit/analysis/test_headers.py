@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from rgd.analysis.clocks import align_clocks
 from rgd.analysis.headers import SAMPLE_LENGTH, SAMPLED_BYTES_MAX, Sampling, segment_headers
@@ -66,6 +67,7 @@ def test_an_old_record_has_its_wall_clock_for_both_and_no_incarnations(tmp_path:
     assert (row["peers"], row["peer_incarnations"]) == (["broker-9"], [-1])
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_large_logs_has_a_bound_and_still_tells_the_clocks(tmp_path: Path) -> None:
     sampling = Sampling.of(8 * SAMPLED_BYTES_MAX)
     segments = pair(tmp_path, 1200, ahead_ms=3_600_000)

@@ -218,6 +218,7 @@ def test_a_clock_that_stands_still_loses_nothing(tmp_path: Path, read_logs: Read
     assert units(read_logs(tmp_path).windows()).sum() == pytest.approx(4 * 70)
 
 
+@pytest.mark.slow
 @example(phases=[0], rounds=["restart", "lost", "busy"], window_ms=400, rows_max=1)
 @given(
     phases=st.lists(st.integers(0, 999), min_size=1, max_size=3),

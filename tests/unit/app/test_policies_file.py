@@ -35,7 +35,7 @@ class Follower:
         self.policies = FilePolicies(path, poll_s=0.001)
         self.told: list[tuple[int, int]] = []
 
-    def on_book(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
+    def on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         rate = snapshot.groups["gold"].quota.publish.messages or 0
         self.told.append((rate // 1000, policies_hash))
 
@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def follower(path: Path) -> AsyncIterator[Follower]:
     follower = Follower(path)
-    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    task = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
     await until(lambda: bool(follower.told))
     yield follower
     task.cancel()
@@ -122,7 +122,7 @@ async def test_a_config_map_that_kubernetes_swaps_is_taken_up(tmp_path: Path) ->
     mounted = tmp_path / "groups.yaml"
     mounted.symlink_to("..data/groups.yaml")
     follower = Follower(mounted)
-    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    task = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
     publish("..2", BETTER)
     await until(lambda: follower.rates == [1, 2])
     task.cancel()
@@ -131,7 +131,7 @@ async def test_a_config_map_that_kubernetes_swaps_is_taken_up(tmp_path: Path) ->
 async def test_what_changed_between_the_start_and_the_first_look_is_seen(path: Path) -> None:
     follower = Follower(path)
     replace(path, BETTER)
-    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    task = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
     await until(lambda: follower.rates == [1, 2])
     task.cancel()
 
@@ -210,7 +210,7 @@ async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_sto
     slow.write_text(f"#!/bin/sh\necho begun > {tmp_path}/begun\nexec sleep 600\n")
     slow.chmod(0o755)
     follower = Follower(path)
-    following_it = asyncio.create_task(follower.policies.follow(follower.on_book))
+    following_it = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
     monkeypatch.setattr(sys, "executable", str(slow))
     replace(path, GOOD + "#" * SMALL_BYTES_MAX)
     await until((tmp_path / "begun").exists)
@@ -265,21 +265,21 @@ async def test_an_internal_error_loses_no_change_of_the_file(
                 raise fault
         return load_groups_apart(path, reading)
 
-    def on_book(snapshot: PolicySnapshot, policies_hash: int) -> None:
+    def on_snapshot(snapshot: PolicySnapshot, policies_hash: int) -> None:
         if where == "when it is told" and source.told:
             for fault in faults:
                 raise fault
-        source.on_book(snapshot, policies_hash)
+        source.on_snapshot(snapshot, policies_hash)
 
     source = Follower(path)
     monkeypatch.setattr(file_module, "load_groups_apart", load)
     replace(path, BETTER)
     with pytest.raises(ZeroDivisionError):
-        await source.policies.follow(on_book)
+        await source.policies.follow(on_snapshot)
     assert source.rates == [1]
     assert "internal error" in (source.policies.trouble or "")
     # As the daemon does after a task raised.
-    task = asyncio.create_task(source.policies.follow(on_book))
+    task = asyncio.create_task(source.policies.follow(on_snapshot))
     await until(lambda: source.rates == [1, 1, 2])
     assert source.policies.trouble is None
     task.cancel()

@@ -187,7 +187,7 @@ async def test_a_full_disk_is_reported_and_harms_nothing(
 async def test_a_table_that_is_away_is_tried_again_and_again(kept: PoliciesFile) -> None:
     store = AwayStore(MemoryBus())
     policies: TablePolicies = table(store, "broker-1", None, kept=kept)
-    following_it = asyncio.create_task(policies.follow(lambda _book, _hash: None))
+    following_it = asyncio.create_task(policies.follow(lambda _snapshot, _hash: None))
     await until(lambda: "refused" in (policies.trouble or ""))
     with pytest.raises(ExchangeDown, match="try again"):
         await policies.change(GOLD, lambda _known: gold(1))

@@ -35,7 +35,7 @@ from tests.support.policy_tables import (
     following,
     gold,
     last_record,
-    late_book,
+    late_snapshot,
     one_more,
     table,
     until,
@@ -68,7 +68,7 @@ async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
         # Those who have everything again go on as before.
         await one.change(GOLD, one_more)
         await until(lambda: other.snapshot().groups == {"gold": gold(3000)})
-    late = await late_book(bus)
+    late = await late_snapshot(bus)
     assert late.groups == {"gold": gold(3000)}
 
 
@@ -278,6 +278,7 @@ async def test_what_only_a_later_rgd_can_read_is_not_written_over() -> None:
         assert policies.snapshot().groups == {"gold": gold(1000)}
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), wipes=st.integers(1, 3))
 def test_however_often_a_table_is_replaced_all_agree_in_the_end(
@@ -326,5 +327,5 @@ async def replace_often(seed: int, daemons: int, wipes: int) -> None:
         assert len({each.hash for each in tables}) == 1
         # An older write may still be on its way into the table, which is put right as soon as that is read.
         async with asyncio.timeout(TIMEOUT_S):
-            while (await late_book(bus)).groups != first.snapshot().groups:  # noqa: ASYNC110 -- nothing tells
+            while (await late_snapshot(bus)).groups != first.snapshot().groups:  # noqa: ASYNC110 -- nothing tells
                 await asyncio.sleep(0)

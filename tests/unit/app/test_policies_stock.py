@@ -117,9 +117,9 @@ class House:
         return self.policies.is_known
 
     async def poll(self) -> None:
-        await self.policies.poll(self.on_book)
+        await self.policies.poll(self.on_snapshot)
 
-    def on_book(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
+    def on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         self.told.append(snapshot)
         self.hashes.append(policies_hash)
 
@@ -250,7 +250,7 @@ async def test_what_changed_is_stored() -> None:
 async def test_following_polls_until_it_is_cancelled() -> None:
     house = House(GOLD)
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(house.policies.follow(house.on_book))
+        following = tasks.create_task(house.policies.follow(house.on_snapshot))
         for _ in range(3):
             await house.stock.reads.acquire()
         following.cancel()
@@ -279,18 +279,18 @@ async def test_an_internal_error_loses_no_change_of_pulsars(
             raise fault
         return snapshot_of(policies), hash_of(policies)
 
-    def on_book(snapshot: PolicySnapshot, policies_hash: int) -> None:
+    def on_snapshot(snapshot: PolicySnapshot, policies_hash: int) -> None:
         for fault in faults if where == "when it is told" else ():
             raise fault
-        house.on_book(snapshot, policies_hash)
+        house.on_snapshot(snapshot, policies_hash)
 
     monkeypatch.setattr(stock_module, "_digest", digest)
     with pytest.raises(ZeroDivisionError):
-        await house.policies.poll(on_book)
+        await house.policies.poll(on_snapshot)
     assert "internal error" in (house.trouble() or "")
     assert house.policies.figures().is_old
     assert house.policies.snapshot() == snapshot_of(GOLD)
-    await house.policies.poll(on_book)
+    await house.policies.poll(on_snapshot)
     assert house.told == [snapshot_of(GOLD), snapshot_of(SPARE)]
     assert house.store.stored == SPARE
     assert house.trouble() is None
@@ -332,7 +332,7 @@ async def test_topics_that_do_not_fit_are_reported_once(said: LogCapture) -> Non
     assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
 
 
-async def test_a_new_book_keeps_the_requested_names() -> None:
+async def test_a_new_snapshot_keeps_the_requested_names() -> None:
     house = House(GOLD)
     house.ask(EU, "billing")
 
@@ -354,7 +354,7 @@ def test_daemons_that_know_other_topics_agree() -> None:
 # The snapshot.
 
 
-def test_every_part_has_its_place_in_the_book() -> None:
+def test_every_part_has_its_place_in_the_snapshot() -> None:
     quotas = BacklogQuotas(BacklogQuota(5))
     stock = StockPolicies(
         groups=GOLD.groups,

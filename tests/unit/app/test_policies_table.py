@@ -26,7 +26,7 @@ from tests.support.policy_tables import (
     following,
     gold,
     last_record,
-    late_book,
+    late_snapshot,
     messages_of,
     one_more,
     table,
@@ -43,6 +43,7 @@ def rival(revision: int, messages: int, writer: str = "rival") -> PolicyRecord:
 # --- several writers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), changes=st.integers(1, 6))
 def test_of_changes_made_at_several_daemons_at_once_none_is_lost(
     seed: int, daemons: int, changes: int
@@ -89,7 +90,7 @@ async def test_merges_of_different_fields_at_two_daemons_are_both_there(seed: in
         await until(lambda: left.snapshot().groups == right.snapshot().groups == {"gold": merged})
         # Where the two met in the table, the one that lost does not stay the last.
         await until(lambda: last_record(bus).value == merged)
-    assert (await late_book(bus)).groups == {"gold": merged}
+    assert (await late_snapshot(bus)).groups == {"gold": merged}
 
 
 async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before_it_was_known() -> (
@@ -104,7 +105,7 @@ async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before
         await until(lambda: last_record(bus).revision == 2)
         assert last_record(bus).value == gold(1000)
         assert policies.snapshot().groups == {"gold": gold(1000)}
-    assert (await late_book(bus)).groups == {"gold": gold(1000)}
+    assert (await late_snapshot(bus)).groups == {"gold": gold(1000)}
 
 
 async def test_changes_at_one_daemon_follow_one_another() -> None:
@@ -238,7 +239,7 @@ async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
     async with following(policies):
         assert policies.snapshot().groups == {"gold": gold(1000)}
         await until(lambda: last_record(bus).value == gold(1000))
-    assert (await late_book(bus)).groups == {"gold": gold(1000)}
+    assert (await late_snapshot(bus)).groups == {"gold": gold(1000)}
 
 
 async def test_a_reader_of_only_the_loser_learns_of_the_winner() -> None:
@@ -385,7 +386,7 @@ async def test_a_loser_tries_again_once_the_winner_can_read_who_lost() -> None:
 async def test_following_a_table_that_is_closed_ends() -> None:
     policies = table(MemoryBus(), "broker-1")
     await policies.open()
-    following_it = asyncio.create_task(policies.follow(lambda _book, _hash: None))
+    following_it = asyncio.create_task(policies.follow(lambda _snapshot, _hash: None))
     await asyncio.sleep(0)
     await policies.close()
     with pytest.raises(ExchangeClosed):
@@ -433,4 +434,4 @@ async def test_a_deleted_group_stays_deleted_for_a_daemon_that_starts_later() ->
     async with following(policies):
         await policies.change(GOLD, one_more)
         await delete_group(policies, "gold")
-    assert (await late_book(bus)).groups == {}
+    assert (await late_snapshot(bus)).groups == {}

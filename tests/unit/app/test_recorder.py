@@ -86,6 +86,7 @@ def names(count: int, length: int = 5) -> list[str]:
     return [f"{place:0{length}}" for place in range(count)]
 
 
+@pytest.mark.slow
 async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path: Path) -> None:
     large = record(2, names(100_000, 80), kinds=2)
     records = await logged(tmp_path, record(1, ["gold"]), large, record(3, ["gold"]))

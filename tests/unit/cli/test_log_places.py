@@ -135,6 +135,7 @@ def test_verifying_finds_what_is_missing(rgd: Rgd, folder: Path) -> None:
     assert f"expected the index {int(segments[1].stem)}, got {int(segments[2].stem)}" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expose", [False, True])
 def test_raw_entries_are_a_segment_without_the_brokers_part(folder: Path, expose: bool) -> None:
     options = ("--expose",) if expose else ()

@@ -122,6 +122,7 @@ def test_what_the_operating_system_refuses_is_one_line_and_1(
     assert (outcome.code, outcome.err) == (1, "rgd: output: No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -154,6 +155,7 @@ def test_a_reader_that_has_left_is_no_reason_to_complain() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -177,6 +179,7 @@ def test_a_connection_that_breaks_is_not_taken_for_a_reader_that_has_left(tmp_pa
     assert (done.returncode, done.stderr) == (1, "rgd: a connection was closed on the other side\n")
 
 
+@pytest.mark.slow
 def test_the_log_is_printed_as_far_as_somebody_reads(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.rounds(2000, Usage("gold", admitted=1, wanted=1, quota=100))

@@ -213,6 +213,7 @@ def test_a_limit_of_the_brokers_own_says_who_set_it(running: RunningDaemon) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["starting", "holding", "equal", "hold", "open", "rejoining"])
 def test_shares_that_are_not_live_are_reported(running: RunningDaemon, state: str) -> None:
     view = explained(running)

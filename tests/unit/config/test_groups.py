@@ -1,6 +1,6 @@
 """The groups file as a policy snapshot: what each line of it becomes.
 
-Mistakes are in test_bad_config, the snapshot's hash in test_book_hash, reading beside an event loop in
+Mistakes are in test_bad_config, the snapshot's hash in test_policies_hash, reading beside an event loop in
 test_groups_apart; how a snapshot decides requests is the core's tests' business.
 """
 
@@ -32,7 +32,7 @@ def load(tmp_path: Path, text: str) -> PolicySnapshot:
     return load_groups(path)
 
 
-def test_the_whole_shape_becomes_a_book(tmp_path: Path) -> None:
+def test_the_whole_shape_becomes_a_snapshot(tmp_path: Path) -> None:
     assert load(tmp_path, EVERYTHING) == SNAPSHOT
 
 
@@ -146,6 +146,7 @@ def test_aliases_spare_repeating_limits(tmp_path: Path) -> None:
     assert snapshot.groups["silver"] == Group("silver", Limit(Rates(5_000, None)))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  g{number}: {{publish: {{messages: 10}}}}\n" for number in range(1000))
     namespaces = "".join(
@@ -159,6 +160,7 @@ def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     assert took_s < 10
 
 
+@pytest.mark.slow
 def test_wrong_groups_by_the_thousand_are_reported_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  group-{number}: {{}}\n" for number in range(900))
     wrong = "".join(f"    tenant-{number}: grop-{number}x\n" for number in range(5000))

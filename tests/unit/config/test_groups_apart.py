@@ -42,7 +42,7 @@ def load(request: pytest.FixtureRequest) -> Load:
     return partial(load_groups_apart, small_bytes_max=request.param)
 
 
-def test_the_book_and_the_hash_are_as_if_it_were_read_here(file: Path, load: Load) -> None:
+def test_the_snapshot_and_the_hash_are_as_if_it_were_read_here(file: Path, load: Load) -> None:
     file.write_text(EVERYTHING)
     assert load(file) == LoadedGroups(SNAPSHOT, policies_hash(SNAPSHOT))
 
@@ -101,7 +101,7 @@ class _Name(str):
     __slots__ = ("__weakref__",)
 
 
-def test_a_book_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
+def test_a_snapshot_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
     kept = PolicySnapshot(attach=Attachments({"acme": "gold"}))
     group = _Name("gold")
     gone = weakref.ref(group)

@@ -63,7 +63,7 @@ def rates(messages: float | None = None, size: float | None = None) -> Rates:
     return Rates(rate_of(messages), rate_of(size))
 
 
-def book_of_acme() -> PolicySnapshot:
+def snapshot_of_acme() -> PolicySnapshot:
     """Groups of every sort, attached to namespaces of the tenant acme, and one topic's limit."""
     groups = (
         Group("gold", Limit(rates(1000, 5_000_000), rates(2000))),
@@ -128,9 +128,9 @@ class SmallDaemon:
         )
         self.backlogs = Backlogs(self.store, self._handle, SmallClock(self))
         self._records = PolicyRecords()
-        for record in records_of(snapshot or book_of_acme(), self.broker):
+        for record in records_of(snapshot or snapshot_of_acme(), self.broker):
             self._records.put(record)
-        self._book = self._records.snapshot()
+        self._snapshot = self._records.snapshot()
         self._put_in_force()
 
     def advance(self, milliseconds: int) -> None:
@@ -163,11 +163,11 @@ class SmallDaemon:
         return self.limiter.resolved_total
 
     def snapshot(self) -> PolicySnapshot:
-        return self._book
+        return self._snapshot
 
     def group(self, name: str) -> GroupView:
         group = self._group(name)
-        attached = self._book.index.attached_to(name)
+        attached = self._snapshot.index.attached_to(name)
         return GroupView(
             group=name,
             blocked=group.blocked,
@@ -185,14 +185,14 @@ class SmallDaemon:
 
     def groups(self, names: Sequence[str]) -> GroupSlice:
         part = names[:GROUPS_SLICE]
-        views = [self.group(name) for name in part if name in self._book.groups]
+        views = [self.group(name) for name in part if name in self._snapshot.groups]
         return GroupSlice(views, len(part), len(part))
 
     def broker_names(self) -> list[str]:
         return [*reversed(self.peers), self.broker]
 
     def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
-        rows = len(self._book.groups)
+        rows = len(self._snapshot.groups)
         return tuple(
             BrokerView(
                 name,
@@ -223,7 +223,7 @@ class SmallDaemon:
         self._check_writable()
         value = change(self._records.value(key))
         self._records.put(self._records.next(key, value, self.broker))
-        self._book = self._records.snapshot()
+        self._snapshot = self._records.snapshot()
         self._put_in_force()
 
     def value(self, key: str) -> Value:
@@ -233,7 +233,7 @@ class SmallDaemon:
     async def delete_group(self, name: str) -> None:
         self._check_writable()
         self._group(name)
-        attached = self._book.index.attached_to(name)
+        attached = self._snapshot.index.attached_to(name)
         users = [*attached.tenants, *attached.namespaces, *attached.topics]
         if users:
             raise GroupInUse(name, users[0])
@@ -246,8 +246,8 @@ class SmallDaemon:
         await self.change(key, lambda _known: group)
 
     def _put_in_force(self) -> None:
-        self.limiter.set_policies(self._book, self.now)
-        self.store.backlogs = self._book.backlogs
+        self.limiter.set_policies(self._snapshot, self.now)
+        self.store.backlogs = self._snapshot.backlogs
 
     def _handle(self, event: Event) -> None:
         """Backlogs: what the core does with them, a check at once."""
@@ -270,9 +270,9 @@ class SmallDaemon:
         self.backlogs.checked(number)
 
     def _group(self, name: str) -> Group:
-        if name not in self._book.groups:
+        if name not in self._snapshot.groups:
             raise UnknownGroup(name)
-        return self._book.groups[name]
+        return self._snapshot.groups[name]
 
     def _check_writable(self) -> None:
         if self.read_only:

@@ -50,6 +50,7 @@ ITEM = st.one_of(GOOD, st.dictionaries(st.text(max_size=8), NESTED, max_size=4))
 )
 
 
+@pytest.mark.slow
 @given(items=st.lists(ITEM, min_size=1, max_size=30), space=SPACE, copies=st.integers(1, 40))
 async def test_the_items_are_those_of_the_whole_array(
     items: list[bytes], space: bytes, copies: int
@@ -126,6 +127,7 @@ async def test_reading_stops_at_the_first_item_too_many(monkeypatch: pytest.Monk
     assert sum(decoded) < 40_000
 
 
+@pytest.mark.slow
 async def test_no_call_of_the_decoder_sees_more_than_a_piece(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

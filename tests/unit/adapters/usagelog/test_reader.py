@@ -136,6 +136,7 @@ def test_entries_without_the_brokers_part_still_read(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_log_reads_whole_at_every_moment_while_it_is_written(tmp_path: Path) -> None:
     appender = Appender(tmp_path, SETTINGS, broker=BROKER)
     appender.resume()

@@ -37,6 +37,7 @@ def emptied(world: World, tier_place: str) -> Objects:
     return objects
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -> None:
     mount, away = tmp_path / "mnt" / "tier", tmp_path / "away"
     world.write()
@@ -203,6 +204,7 @@ DAMAGED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", DAMAGED)
 def test_a_damaged_state_is_set_aside_and_its_log_begun_under_another_number(
     world: World, tier_place: str, data: bytes

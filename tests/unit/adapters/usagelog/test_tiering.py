@@ -106,6 +106,7 @@ def test_a_tier_is_searched_as_a_folder_is(world: World, tier_place: str) -> Non
     assert seek_index(tier_place, last + 1) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1 << 32), chance=st.sampled_from([0.05, 0.2, 0.4]))
 def test_whatever_fails_nothing_is_lost_and_nothing_double(
@@ -323,6 +324,7 @@ def test_the_bandwidth_limit_holds_on_average(world: World, tier_place: str) -> 
     assert sum(waits) == pytest.approx(sum(sizes[:-2]) / 1024)
 
 
+@pytest.mark.slow
 def test_the_lag_rises_at_every_roll_without_any_upload(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     place = str(tmp_path / "file" / "tier")  # Cannot be made: the tier is down.

@@ -51,6 +51,7 @@ def stored_in(path: Path) -> list[bytes]:
     return [encode_stored(one.data) for one in found if isinstance(one, Stored)]
 
 
+@pytest.mark.slow
 @given(
     runs=st.lists(st.tuples(st.sampled_from(CHOICES), st.integers(1, 40)), min_size=1, max_size=5)
 )

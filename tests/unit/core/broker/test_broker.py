@@ -194,6 +194,7 @@ def test_a_round_of_many_groups_takes_several_wakes_and_is_told_once(live: Desk)
     assert live.rests_until(4000)
 
 
+@pytest.mark.slow
 def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -> None:
     live.run(2005, 2499)
     names = ask_of_many(live, 2500, count=5000)
@@ -210,6 +211,7 @@ def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -
     assert list(record.record.rows.usage.groups) == names
 
 
+@pytest.mark.slow
 def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> None:
     live.run(2005, 2499)
     ask_of_many(live, 2500)

@@ -50,6 +50,7 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
 # Slices.
 
 
+@pytest.mark.slow
 def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     house = House(groups=MANY)
     for name in MANY:
@@ -121,6 +122,7 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
     assert {row.admitted_total.messages for row in second.values()} == {5}
 
 
+@pytest.mark.slow
 def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> None:
     house = House(groups=MANY)
     names = list(MANY)

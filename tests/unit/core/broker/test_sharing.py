@@ -193,7 +193,9 @@ def test_what_is_unlimited_is_never_short_nor_what_is_not_in_use(house: House) -
     )
 
 
-def test_quotas_are_those_of_the_book_and_unlimited_where_nothing_is_in_use(house: House) -> None:
+def test_quotas_are_those_of_the_snapshot_and_unlimited_where_nothing_is_in_use(
+    house: House,
+) -> None:
     house.use(100, None)
     assert house.sharing.quotas(house.slots(key(), key("other"))).tolist() == [
         [100_000, -1],

@@ -109,7 +109,7 @@ def test_a_raise_waits_as_long_as_reports_take(house: House) -> None:
     assert house.due() == ms(1030)
 
 
-def test_a_new_book_does_not_hasten_a_raise(house: House) -> None:
+def test_a_new_snapshot_does_not_hasten_a_raise(house: House) -> None:
     house.peer(usage(90))
     house.own(usage(90))
     house.use()

@@ -103,7 +103,7 @@ def test_a_group_that_does_not_exist_is_an_error_every_time() -> None:
             made.of(Request(group="gold"), START)
 
 
-def test_a_name_is_resolved_once_until_the_book_changes() -> None:
+def test_a_name_is_resolved_once_until_the_snapshot_changes() -> None:
     one = snapshot(group(), namespace="gold")
     made = chains(one)
     chain = made.of(REQUEST, START)
@@ -205,8 +205,9 @@ def test_a_limit_that_went_is_not_in_force_when_it_comes_back_with_other_rates()
 def test_the_depth_of_groups_changes_for_those_in_use_and_those_to_come() -> None:
     limits = Limits(topics={TOPIC: limit(100)})
     made = chains(snapshot(group("gold"), group("trial"), limits=limits, namespace="gold"))
-    gold, topic = made.of(REQUEST, START).levels
+    made.of(REQUEST, START)
     made.set_group_burst(0, START)
+    gold, topic = made.of(REQUEST, START).levels
     (trial,) = made.of(Request(group="trial"), START).groups
     remaining = [level.remaining(Dimension.MESSAGES, START) for level in (gold, trial, topic)]
     # A limit of this broker alone is nobody else's business: it keeps its burst.

@@ -40,7 +40,7 @@ def test_each_name_is_told_once_governed_or_not() -> None:
     ]
 
 
-def test_a_new_book_begins_anew() -> None:
+def test_a_new_snapshot_begins_anew() -> None:
     asked = limiter()
     asked.acquire(Request(namespace="acme/orders", topic=EU), Nanos(2))
     asked.set_policies(SNAPSHOT, Nanos(3))

@@ -76,6 +76,7 @@ def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) 
     assert order_of(ordered.usage).tolist() == list(range(len(rows)))
 
 
+@pytest.mark.slow
 @given(st.lists(share_rows, max_size=4), st.lists(share_rows, max_size=4))
 def test_joined_parts_are_one_after_another(left: list[ShareRow], right: list[ShareRow]) -> None:
     joined = ShareColumns.join([ShareColumns.of(*left), NO_SHARES, ShareColumns.of(*right)])

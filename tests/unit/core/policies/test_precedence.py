@@ -1,6 +1,6 @@
 """Which place's limit holds for a topic and for a subscription, and which names a topic goes by.
 
-Not covered: how a limit is reckoned with (tests/unit/core/buckets), groups (test_book).
+Not covered: how a limit is reckoned with (tests/unit/core/buckets), groups (test_snapshot.py).
 """
 
 import pytest

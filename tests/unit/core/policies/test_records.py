@@ -69,13 +69,13 @@ def test_a_deleted_value_stays_known() -> None:
     assert records.snapshot().attach.tenants == {}
 
 
-def test_a_book_comes_back_from_its_records() -> None:
+def test_a_snapshot_comes_back_from_its_records() -> None:
     records = records_of(SNAPSHOT, "b1")
     assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
     assert table(*records).snapshot() == SNAPSHOT
 
 
-def test_a_book_without_limits_has_no_limit_record() -> None:
+def test_a_snapshot_without_limits_has_no_limit_record() -> None:
     assert records_of(PolicySnapshot(), "b1") == []
     assert table().snapshot() == PolicySnapshot(limits=Limits(NOT_SET))
 

@@ -20,7 +20,7 @@ GROUP_ROWS: Final = 16
 Slice = Callable[[Nanos], list[Effect]]
 
 
-class Turns:
+class RoundRobin:
     """The order in which kinds of work take turns.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Final
 OWED_MAX: Final = 1000
 
 
-class Turns:
+class Losers:
     """The daemons that come before our next change of a key.
 
     Args:
