@@ -36,7 +36,9 @@ class _Divided(NamedTuple):
 class SharedWork:
     """Results of the core's, by what they were computed from."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups_max: int = GROUPS_MAX, hashes_max: int = HASHES_MAX) -> None:
+        self._groups_max = groups_max
+        self._hashes_max = hashes_max
         self._divided: dict[_Key, _Divided] = {}
         self._hashes: dict[bytes, Hashes] = {}
 
@@ -48,7 +50,7 @@ class SharedWork:
         known = [self._divided.get(key) for key in keys]
         missing = [place for place, group in enumerate(known) if group is None]
         if missing:
-            if len(self._divided) + len(missing) > GROUPS_MAX:
+            if len(self._divided) + len(missing) > self._groups_max:
                 self._divided.clear()
             some = _of_groups(rows, np.array(missing), len(keys))
             divided = _divided(some, quota[missing], brokers, floor_ppm)
@@ -65,7 +67,7 @@ class SharedWork:
         key = terms.tobytes()
         hashes = self._hashes.get(key)
         if hashes is None:
-            if len(self._hashes) >= HASHES_MAX:
+            if len(self._hashes) >= self._hashes_max:
                 self._hashes.clear()
             hashes = self._hashes[key] = hashes_of(terms)
         return hashes

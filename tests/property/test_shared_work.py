@@ -6,7 +6,6 @@ Not covered: the shares themselves (test_shares_columns.py), and the hash (test_
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,6 @@ from rgd.core.exchange.group_index import Hashes
 from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
-from sim import shared_work
 from sim.cluster import Cluster
 from sim.member import CoreBrain
 from sim.policies import maker_of
@@ -58,11 +56,9 @@ def test_shares_that_are_remembered_are_those_that_each_computes(asked: list[Cas
 @settings(max_examples=25)
 @given(asked=CASES)
 def test_a_full_memory_changes_nothing(asked: list[Case]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_work, "GROUPS_MAX", 3)
-        shared = SharedWork()
-        for case in [*asked, *asked]:
-            _assert_divided_alike(shared, case)
+    shared = SharedWork(groups_max=3)
+    for case in [*asked, *asked]:
+        _assert_divided_alike(shared, case)
 
 
 TERMS = st.lists(st.tuples(*[st.integers(0, 2)] * 5), max_size=3)
@@ -77,11 +73,9 @@ def _terms(rows: list[tuple[int, ...]]) -> Hashes:
 def test_hashes_that_are_remembered_are_those_that_each_computes(
     asked: list[list[tuple[int, ...]]],
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_work, "HASHES_MAX", 2)
-        shared = SharedWork()
-        for rows in [*asked, *asked]:
-            assert shared.hashes_of(_terms(rows)).tolist() == hashes_of(_terms(rows)).tolist()
+    shared = SharedWork(hashes_max=2)
+    for rows in [*asked, *asked]:
+        assert shared.hashes_of(_terms(rows)).tolist() == hashes_of(_terms(rows)).tolist()
 
 
 def test_a_run_is_the_same_with_and_without() -> None:
