@@ -115,7 +115,7 @@ class RoundBounds:
     #: Most groups of an early report, and of a round that ends in one call.
     slice_groups: int = 64
     #: Most rows of the table that one slice ticks, closes or logs.
-    block_rows: int = 768
+    block_rows: int = 576
     #: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
     #: that one slice looks up because their groups were not closed.
     wake_rows: int = 2_048
