@@ -30,6 +30,8 @@ from sim.recording import Recording
 WATCHED_MAX = 4
 #: How often a broken law is kept; one bug breaks it again and again.
 _VIOLATIONS_MAX = 5
+#: Is no share that is in force anywhere: shares are compared by identity.
+_NEVER_SEEN = Rates()
 #: Members times groups that are asked to validate themselves at one boundary.
 _VALIDATED_MAX = 40
 #: How far apart members may be that agree, in parts of the quota: a report may be under way.
@@ -60,8 +62,12 @@ class Checkers:
         self._keys = cluster.keys[:WATCHED_MAX]
         self._places = {name: place for place, name in enumerate(cluster.names)}
         self._quota = [round(one * MILLI) if one else None for one in cluster.quota]
+        #: The dimensions with a quota, and the quota.
+        self._limited = [(k, one) for k, one in enumerate(self._quota) if one is not None]
         #: By (group, dimension, place).
         self._in_force: dict[tuple[int, int, int], StepIntegral] = {}
+        #: The share that was in force last, by place and then by group, since the last boundary.
+        self._seen = self._nothing_seen()
         #: All shares in force together, by (group, dimension).
         self._sums = {
             (group, dimension): StepIntegral(is_kept=True)
@@ -105,16 +111,22 @@ class Checkers:
         place = self._places[member.name]
         if self._cluster.members[place] is not member:
             return
-        now = self._cluster.world.now
+        now, is_live, seen = self._cluster.world.now, member.is_live, self._seen[place]
         for group, key in enumerate(self._keys):
-            share = member.brain.share(key) if member.is_live else None
-            for dimension, quota in enumerate(self._quota):
-                if quota is not None:
+            share = member.brain.share(key) if is_live else None
+            # Most events change no share, and a share is never changed in place.
+            if has_changed := share is not seen[group]:
+                seen[group] = share
+            for dimension, quota in self._limited:
+                if has_changed:
                     rate = 0 if share is None else (share.messages, share.bytes)[dimension]
                     self._follow((group, dimension, place), rate, now)
-                    sums = self._sums[group, dimension]
-                    if sums.rate > quota and self._is_max_min:
-                        self._check_agreed(group, dimension, sums.rate)
+                sums = self._sums[group, dimension]
+                if sums.rate > quota and self._is_max_min:
+                    self._check_agreed(group, dimension, sums.rate)
+
+    def _nothing_seen(self) -> list[list[Rates | None]]:
+        return [[_NEVER_SEEN] * len(self._keys) for _ in self._places]
 
     def _follow(self, where: tuple[int, int, int], rate: int | None, now: int) -> None:
         kept = self._in_force.get(where)
@@ -171,6 +183,7 @@ class Checkers:
         for member in self._cluster.live:
             self._on_event(member)
         self._check_buckets(boundary)
+        self._seen = self._nothing_seen()
         if self._is_core:
             self._validate()
         if self._is_max_min:

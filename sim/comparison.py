@@ -326,7 +326,7 @@ def _retries(size: Size) -> Table:
             callers=CallerKind.RETRY,
             rounds=size.retry_rounds,
         )
-        for scenario in ("swap", "poisson")
+        for scenario in ("swap", "poisson", "growth")
         for retries in size.retries
         for says in (True, False)
     }

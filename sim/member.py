@@ -99,8 +99,8 @@ def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float
     state = limiter.state(key)
     if state is None:
         return 0.0, 0.0
-    messages, size = (max(0, state.tokens(dimension, now) or 0) for dimension in Dimension)
-    return messages / PICO, size / PICO
+    messages, size = state.tokens(Dimension.MESSAGES, now), state.tokens(Dimension.BYTES, now)
+    return max(0, messages or 0) / PICO, max(0, size or 0) / PICO
 
 
 class CoreBrain:
@@ -112,7 +112,7 @@ class CoreBrain:
         self.broker = Broker(settings, now)
         if shared is not None:
             self.broker.sharing.broker_index.divide = shared.divide
-            self.broker.usage.hash_change = shared.hash_change
+            self.broker.usage.hashes_of = shared.hashes_of
         self.limiter = self.broker.limiter
         self.handle = self.broker.handle
         self.validate = self.broker.validate

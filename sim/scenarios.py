@@ -226,6 +226,16 @@ _ALL: Final = (
         retries=5,
     ),
     Scenario(
+        "growth",
+        "demand grows by 2, 4 and 10 while it is refused; no request says that it is a retry",
+        workloads.stepped(7, workloads.growth),
+        rounds=70,
+        asks_per_s=100.0,
+        callers=CallerKind.RETRY,
+        retries=5,
+        says_attempt=False,
+    ),
+    Scenario(
         "waiting",
         "callers hold back what they may not do and say how much",
         workloads.stepped(2, workloads.swap),

@@ -1,7 +1,7 @@
 """What the daemons of one world compute from the same numbers is computed once.
 
 A report changes the same few rows at every daemon that hears it. Those that hold the same rows of a group then
-compute the same shares, and all compute the same hash, one after another.
+compute the same shares, and all compute the same hashes, one after another.
 
 Law: the core computes (`rgd.core.broker.broker_index`, `rgd.core.exchange.rows_hash`); what is remembered here
 is what it computed from the same bytes, which are compared whole. A run with it is the run without it.
@@ -14,7 +14,7 @@ import numpy as np
 from rgd.core.broker.broker_index import OwnShares, SharedOut, are_short
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.group_index import Hashes
-from rgd.core.exchange.rows_hash import change_of
+from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.shares.columns import Rows, share_out
 
 #: Most groups, and most hashes, that are remembered: what 100 daemons report in some rounds. Then all are
@@ -36,9 +36,11 @@ class _Divided(NamedTuple):
 class SharedWork:
     """Results of the core's, by what they were computed from."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups_max: int = GROUPS_MAX, hashes_max: int = HASHES_MAX) -> None:
+        self._groups_max = groups_max
+        self._hashes_max = hashes_max
         self._divided: dict[_Key, _Divided] = {}
-        self._hash_changes: dict[tuple[bytes, bytes], int] = {}
+        self._hashes: dict[bytes, Hashes] = {}
 
     def divide(
         self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int
@@ -46,26 +48,29 @@ class SharedWork:
         """As `own_shares`."""
         keys = _keys(rows, quota, brokers, floor_ppm)
         known = [self._divided.get(key) for key in keys]
-        groups = [group for group in known if group is not None]
-        if len(groups) < len(keys):
-            groups = _divided(rows, quota, brokers, floor_ppm)
-            if len(self._divided) + len(keys) > GROUPS_MAX:
+        missing = [place for place, group in enumerate(known) if group is None]
+        if missing:
+            if len(self._divided) + len(missing) > self._groups_max:
                 self._divided.clear()
-            self._divided.update(zip(keys, groups, strict=True))
+            some = _of_groups(rows, np.array(missing), len(keys))
+            divided = _divided(some, quota[missing], brokers, floor_ppm)
+            for place, group in zip(missing, divided, strict=True):
+                known[place] = self._divided[keys[place]] = group
+        groups = [group for group in known if group is not None]
         shares = np.empty((len(groups), 2), np.int64)
         for place, group in enumerate(groups):
             shares[place] = group.shares[own]
         return OwnShares(shares, np.array([group.is_short for group in groups], np.bool_))
 
-    def hash_change(self, before: Hashes, after: Hashes) -> int:
-        """As `change_of`."""
-        key = before.tobytes(), after.tobytes()
-        change = self._hash_changes.get(key)
-        if change is None:
-            if len(self._hash_changes) >= HASHES_MAX:
-                self._hash_changes.clear()
-            change = self._hash_changes[key] = change_of(before, after)
-        return change
+    def hashes_of(self, terms: Hashes) -> Hashes:
+        """As `rows_hash.hashes_of`; not to be written to."""
+        key = terms.tobytes()
+        hashes = self._hashes.get(key)
+        if hashes is None:
+            if len(self._hashes) >= self._hashes_max:
+                self._hashes.clear()
+            hashes = self._hashes[key] = hashes_of(terms)
+        return hashes
 
 
 def _keys(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Key]:
@@ -79,6 +84,14 @@ def _keys(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Key]:
         keys.append((brokers, floor_ppm, messages, size, told[begin:end]))
         begin = end
     return keys
+
+
+def _of_groups(rows: Rows, groups: Ints, count: int) -> Rows:
+    """The rows of some of `count` groups, which are numbered anew."""
+    number = np.full(count, -1)
+    number[groups] = np.arange(len(groups))
+    some = rows.of((number.take(rows.group) >= 0).nonzero()[0])
+    return Rows(number.take(some.group), some.broker_index, some.wanted, some.weight)
 
 
 def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Divided]:

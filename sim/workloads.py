@@ -20,6 +20,9 @@ Workload = Callable[[Ground], Demand]
 _WAVE_PIECES = 4
 #: Least demand that is drawn: of much less, a round's messages are too few to tell 2 % by.
 _LEAST = 0.1
+#: What the growing half of `growth` wants at each step: below its part of 1.0 all of it is due, above
+#: it the rest is refused. Each growth begins after a fall, at which refusals end.
+_GROWTH = (1.5, 0.1, 0.2, 0.8, 0.1, 1.0, 0.4, 0.8)
 #: Exponent of the heavy tail: finite mean, infinite variance.
 _TAIL = 1.3
 
@@ -102,6 +105,13 @@ def swap(ground: Ground, step: int) -> Floats:
     """One half wants 3.0 and the other 0.1, and then the other way round."""
     is_high = (np.arange(ground.daemons) % 2 == 0) == (step % 2 == 0)
     return np.where(is_high, 3.0, 0.1)
+
+
+def growth(ground: Ground, step: int) -> Floats:
+    """One half wants twice its part; the other one falls, grows twofold, fourfold, and again."""
+    levels = np.full(ground.daemons, 2.0)
+    levels[::2] = _GROWTH[step % len(_GROWTH)]
+    return levels
 
 
 def heavy_tail(ground: Ground, _step: int) -> Floats:

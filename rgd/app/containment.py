@@ -57,6 +57,8 @@ class InternalErrors:
     def __init__(self, now: Callable[[], Nanos], on_end: Callable[[str], None]) -> None:
         self._now = now
         self._on_end = on_end
+        #: Pause before a task that raised is begun again.
+        self.restart_pause_s = RESTART_PAUSE_S
         #: All so far, by the part that met them.
         self.counts: Counter[str] = Counter()
         self._logged: set[tuple[object, ...]] = set()
@@ -116,7 +118,7 @@ class InternalErrors:
                 await work()
             except Exception as error:  # noqa: BLE001 -- the boundary of a task
                 self.note(f"task_{what}", error)
-                await asyncio.sleep(RESTART_PAUSE_S)
+                await asyncio.sleep(self.restart_pause_s)
             else:
                 return
 

@@ -67,6 +67,7 @@ class Traffic(Generic[M]):
         errors: counts what a bug raises.
         outbox_max: most messages that wait to be sent.
         outdated_s: as `Outbox`.
+        sends_bytes_max: most bytes that wait for an answer; a larger payload waits alone.
     """
 
     def __init__(
@@ -76,8 +77,11 @@ class Traffic(Generic[M]):
         errors: InternalErrors,
         outbox_max: int = OUTBOX_MAX,
         outdated_s: float = math.inf,
+        *,
+        sends_bytes_max: int = SENDS_BYTES_MAX,
     ) -> None:
         self._exchange = exchange
+        self._sends_bytes_max = sends_bytes_max
         self._dialect = dialect
         self._errors = errors
         #: What was dropped of messages that were being sent or received, by reason.
@@ -128,12 +132,12 @@ class Traffic(Generic[M]):
                     self._is_sent.set()
                 await self._has_outgoing.wait()
 
-    async def flush(self) -> None:
+    async def flush(self, timeout_s: float = GOODBYE_S) -> None:
         """Wait for a bounded time until the queue is sent; return at once if the exchange was never reached."""
         if self._is_closed or not self._is_reached.is_set():
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(GOODBYE_S):
+            async with asyncio.timeout(timeout_s):
                 await self._is_sent.wait()
 
     def keep_names(self, brokers: Collection[str]) -> None:
@@ -183,7 +187,7 @@ class Traffic(Generic[M]):
 
     async def _room(self, size: int) -> None:
         while self._sends and (
-            self._sends >= SENDS_MAX or self._sends_bytes + size > SENDS_BYTES_MAX
+            self._sends >= SENDS_MAX or self._sends_bytes + size > self._sends_bytes_max
         ):
             self._is_answered.clear()
             await self._is_answered.wait()

@@ -55,19 +55,20 @@ def encode_stock_report(report: StockReport) -> bytes:
     return data
 
 
-def encode_stock_reports(report: StockReport) -> tuple[bytes, ...]:
-    """Write a report as messages that fit into an exchange's, each with some of its groups.
+def encode_stock_reports(report: StockReport, bytes_max: int = SEND_BYTES_MAX) -> tuple[bytes, ...]:
+    """Write a report as messages of at most so many bytes, each with some of its groups.
 
     Raises:
         Oversize, Malformed: as `encode_stock_report`.
     """
     return tuple(
-        encode_stock_report(StockReport(report.broker, part)) for part in _parts(report.usage)
+        encode_stock_report(StockReport(report.broker, part))
+        for part in _parts(report.usage, bytes_max)
     )
 
 
-def decode_stock_report(data: bytes) -> StockReport:
-    """Read a stock broker's report (after the client has undone LZ4).
+def decode_stock_report(data: bytes, piece_bytes: int = PIECE_BYTES) -> StockReport:
+    """Read a stock broker's report (after the client has undone LZ4), in pieces of about so many bytes.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -75,7 +76,7 @@ def decode_stock_report(data: bytes) -> StockReport:
     _check_size(len(data), REPORT_MAX, "stock report")
     broker: str | None = None
     usage: list[GroupUsage] = []
-    for piece in _pieces(data):
+    for piece in _pieces(data, piece_bytes):
         proto = _parsed(piece)
         _check_size(len(usage) + len(proto.usageMap), ROWS_MAX, "groups")
         if proto.HasField("broker"):
@@ -97,9 +98,9 @@ def _parsed(piece: bytes) -> resource_usage_pb2.ResourceUsageInfo:
         raise Malformed(Reason.UNPARSABLE, f"stock report: {exc}") from exc
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
+def _pieces(data: bytes, piece_bytes: int) -> Iterator[bytes]:
     """A report's bytes in pieces of whole fields: parsed one by one they are the report's fields."""
-    if len(data) <= PIECE_BYTES:
+    if len(data) <= piece_bytes:
         yield data
         return
     begin = at = fields = 0
@@ -107,7 +108,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         at = _end_of_field(data, at)
         fields += 1
         _check_size(fields, _FIELDS_MAX, "fields")
-        if at - begin >= PIECE_BYTES or at == len(data):
+        if at - begin >= piece_bytes or at == len(data):
             yield data[begin:at]
             begin = at
 
@@ -146,12 +147,12 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed(Reason.UNPARSABLE, "stock report: a number does not end")
 
 
-def _parts(usage: tuple[GroupUsage, ...]) -> Iterator[tuple[GroupUsage, ...]]:
+def _parts(usage: tuple[GroupUsage, ...], bytes_max: int) -> Iterator[tuple[GroupUsage, ...]]:
     """Groups in order, as many at a time as fit into a message; a report without any is one part."""
     begin = size = 0
     for at, each in enumerate(usage):
         size_of_each = _ENTRY_BYTES_MAX + _CHARACTER_BYTES_MAX * len(each.group)
-        if size + size_of_each > SEND_BYTES_MAX:
+        if size + size_of_each > bytes_max:
             yield usage[begin:at]
             begin, size = at, 0
         size += size_of_each

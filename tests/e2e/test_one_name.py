@@ -5,6 +5,7 @@ which tests/simulation/test_zombies.py covers.
 """
 
 import asyncio
+import os
 import signal
 import time
 from contextlib import AsyncExitStack
@@ -49,13 +50,13 @@ async def test_the_one_that_was_stopped_yields_says_so_and_ends(tmp_path: Path) 
         async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
             loads = [await load_of(stack, daemon) for daemon in (zombie, other)]
             await until_both_have_half([await client_of(stack, d) for d in (zombie, other)])
-            send(zombie, signal.SIGSTOP)
+            os.kill(zombie.pid, signal.SIGSTOP)
             await until_alone(await client_of(stack, other))
             loads.append(await load_of(stack, twin))
             await until_both_have_half([await client_of(stack, d) for d in (twin, other)])
             await until_no_newcomer(await client_of(stack, twin))
             resumed = time.monotonic()
-            send(zombie, signal.SIGCONT)
+            os.kill(zombie.pid, signal.SIGCONT)
             await until_yielded(await client_of(stack, zombie))
             assert await zombie.wait() == 1
             ended = time.monotonic()
@@ -75,12 +76,6 @@ async def test_the_one_that_was_stopped_yields_says_so_and_ends(tmp_path: Path) 
     assert len([line for line in said.splitlines() if '"name yielded"' in line]) == 1
     assert len([line for line in said.splitlines() if line.startswith("rgd: another daemon")]) == 1
     assert "Traceback" not in said
-
-
-def send(daemon: Daemon, what: signal.Signals) -> None:
-    """Send a signal to a daemon."""
-    assert daemon._process is not None
-    daemon._process.send_signal(what)
 
 
 async def client_of(stack: AsyncExitStack, daemon: Daemon) -> DaemonClient:

@@ -6,16 +6,14 @@ Not covered: the shares themselves (test_shares_columns.py), and the hash (test_
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgd.core.broker.broker_index import own_shares
 from rgd.core.exchange.group_index import Hashes
-from rgd.core.exchange.rows_hash import change_of
+from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
-from sim import shared_work
 from sim.cluster import Cluster
 from sim.member import CoreBrain
 from sim.policies import maker_of
@@ -49,20 +47,18 @@ def _assert_divided_alike(shared: SharedWork, case: Case) -> None:
 def test_shares_that_are_remembered_are_those_that_each_computes(asked: list[Case]) -> None:
     shared = SharedWork()
     for case in [*asked, *asked]:
-        _assert_divided_alike(shared, case)
-        # A group alone, then in company: a part of what is remembered.
+        # A group alone, then in company: a part is remembered.
         first = Case(case.quotas[:1], case.wants[:1], case.brokers, case.floor_ppm)
         _assert_divided_alike(shared, first)
+        _assert_divided_alike(shared, case)
 
 
 @settings(max_examples=25)
 @given(asked=CASES)
 def test_a_full_memory_changes_nothing(asked: list[Case]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_work, "GROUPS_MAX", 3)
-        shared = SharedWork()
-        for case in [*asked, *asked]:
-            _assert_divided_alike(shared, case)
+    shared = SharedWork(groups_max=3)
+    for case in [*asked, *asked]:
+        _assert_divided_alike(shared, case)
 
 
 TERMS = st.lists(st.tuples(*[st.integers(0, 2)] * 5), max_size=3)
@@ -73,16 +69,13 @@ def _terms(rows: list[tuple[int, ...]]) -> Hashes:
 
 
 @settings(max_examples=25)
-@given(changes=st.lists(st.tuples(TERMS, TERMS), min_size=1, max_size=6))
-def test_a_change_of_a_hash_that_is_remembered_is_the_one_that_each_computes(
-    changes: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]]]],
+@given(asked=st.lists(TERMS, min_size=1, max_size=6))
+def test_hashes_that_are_remembered_are_those_that_each_computes(
+    asked: list[list[tuple[int, ...]]],
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_work, "HASHES_MAX", 2)
-        shared = SharedWork()
-        for before, after in [*changes, *changes]:
-            change = change_of(_terms(before), _terms(after))
-            assert shared.hash_change(_terms(before), _terms(after)) == change
+    shared = SharedWork(hashes_max=2)
+    for rows in [*asked, *asked]:
+        assert shared.hashes_of(_terms(rows)).tolist() == hashes_of(_terms(rows)).tolist()
 
 
 def test_a_run_is_the_same_with_and_without() -> None:

@@ -8,7 +8,6 @@ faults and their reasons (tests/unit/wire).
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Kind, Pair
-from rgd.wire import codec, pulsar_usage, record
+from rgd.wire import codec, record
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import (
     Entry,
@@ -72,8 +71,7 @@ SOME = UsageColumns.of(
 
 def in_small_pieces(data: bytes) -> StockReport:
     """A stock report as a large one is read: a field at a time."""
-    with patch.object(pulsar_usage, "PIECE_BYTES", 1):
-        return decode_stock_report(data)
+    return decode_stock_report(data, piece_bytes=1)
 
 
 DECODERS: list[Callable[[bytes], object]] = [

@@ -6,7 +6,6 @@ files of entries (test_wire_segment.py).
 
 import json
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,7 @@ from rgd.core.exchange.messages import Message, Report, RoundRecord, Sender
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Kind, Pair
-from rgd.wire import codec, pulsar_usage, record
+from rgd.wire import codec, record
 from rgd.wire.dialect import CompactDialect, PulsarDialect
 from rgd.wire.frame import (
     Entry,
@@ -27,7 +26,7 @@ from rgd.wire.frame import (
     peek_broker_entry_metadata,
 )
 from rgd.wire.policies import decode_policy, encode_policy
-from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report, encode_stock_reports
 from tests.support import wire_values
 
 ONE = Sender("b1", 7)
@@ -81,10 +80,11 @@ def test_messages_survive_the_compact_dialect(messages: list[Message]) -> None:
 @given(wire_values.stock_reports)
 def test_reports_survive_the_pulsar_dialect_divided_or_not(report: StockReport) -> None:
     dialect = PulsarDialect()
-    with patch.object(pulsar_usage, "SEND_BYTES_MAX", 300):
-        read = [dialect.decode(payload) for payload in dialect.encode(report)]
-    assert {part.broker for part in read} == {report.broker}
-    assert tuple(usage for part in read for usage in part.usage) == report.usage
+    whole = [dialect.decode(payload) for payload in dialect.encode(report)]
+    divided = [dialect.decode(payload) for payload in encode_stock_reports(report, bytes_max=300)]
+    for read in (whole, divided):
+        assert {part.broker for part in read} == {report.broker}
+        assert tuple(usage for part in read for usage in part.usage) == report.usage
 
 
 @given(wire_values.policy_records())

@@ -39,6 +39,15 @@ class PulsarSettings:
     send_timeout_ms: int = 2000
     #: Whether the client compresses messages (LZ4), as stock brokers do. rgd's own are compressed already.
     is_compressed: bool = False
+    #: Most lookups of a reader that one answer may lead to, as in Pulsar's own clients.
+    redirects_max: int = 20
+    #: Pause of a reader before the broker is asked again, where it says that it is not ready.
+    retry_pause_s: float = 0.1
+    #: Most bytes that a reader receives at once.
+    receive_bytes_max: int = 1 << 18
+    #: Most that waits while a reader waits for an answer, in bytes; more than the broker's dispatcher reads at a
+    #: time (5 MiB).
+    early_bytes_max: int = 32 << 20
     #: Set where messages carry a keyed hash: on the embedded broker.
     seal: SealSettings | None = None
 

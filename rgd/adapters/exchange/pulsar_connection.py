@@ -33,10 +33,6 @@ from rgd.wire.api_pb2 import (
 from rgd.wire.errors import WireError
 from rgd.wire.pulsar_commands import Frame, FrameBuffer, framed
 
-#: Most bytes of one read.
-RECEIVE_BYTES_MAX: Final = 1 << 18
-#: Most that waits while an answer is waited for, in bytes; more than the broker's dispatcher reads at a time (5 MiB).
-EARLY_BYTES_MAX: Final = 32 << 20
 #: A command costs about so much beside the entry behind it, in bytes.
 COMMAND_BYTES: Final = 512
 
@@ -138,7 +134,7 @@ class PulsarConnection:
         try:
             if not self._has_pending and not self._is_readable(timeout_s):
                 return []
-            data = self._socket.recv(RECEIVE_BYTES_MAX)
+            data = self._socket.recv(self._settings.receive_bytes_max)
         except (TimeoutError, ssl.SSLWantReadError):
             return []  # a part of a TLS record
         except (OSError, ValueError) as exc:
@@ -176,7 +172,7 @@ class PulsarConnection:
     def _keep(self, frame: Frame) -> None:
         self.early.append(frame)
         self._early_bytes += COMMAND_BYTES + len(frame.entry or b"")
-        if self._early_bytes > EARLY_BYTES_MAX:
+        if self._early_bytes > self._settings.early_bytes_max:
             raise ConnectionLost("the broker sends too much before it answers")
 
     def wake(self) -> None:
@@ -205,7 +201,7 @@ class PulsarConnection:
         ready = {descriptor for descriptor, _ in self._poll.poll(timeout_s * 1000)}
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):
-                os.read(self._woken, RECEIVE_BYTES_MAX)
+                os.read(self._woken, self._settings.receive_bytes_max)
         return self._socket.fileno() in ready
 
     def _introduce(self, broker: str) -> None:

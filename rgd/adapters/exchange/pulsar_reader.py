@@ -47,10 +47,6 @@ from rgd.wire.pulsar_delivery import BATCH_MESSAGES_MAX, read_delivery
 
 #: Most messages that the broker may send ahead.
 RECEIVER_QUEUE_MAX: Final = 1000
-#: Most lookups that one answer may lead to, as in Pulsar's own clients.
-REDIRECTS_MAX: Final = 20
-#: Pause before the broker is asked again, where it says that it is not ready.
-RETRY_PAUSE_S: Final = 0.1
 
 _CONSUMER_ID: Final = 1
 #: The broker may answer otherwise a moment later.
@@ -122,8 +118,9 @@ class PulsarReader:
             try:
                 return self._open_once(deadline)
             except Refused as refused:
-                is_late = deadline.rest_s < RETRY_PAUSE_S
-                if refused.fault not in _RETRIABLE or is_late or self._closing.wait(RETRY_PAUSE_S):
+                pause_s = self._settings.retry_pause_s
+                is_late = deadline.rest_s < pause_s
+                if refused.fault not in _RETRIABLE or is_late or self._closing.wait(pause_s):
                     raise
 
     def read(self, timeout_s: float) -> Iterator[Delivery]:
@@ -302,7 +299,8 @@ class PulsarReader:
     def _owner(self, deadline: Deadline) -> PulsarConnection:
         """A connection to the topic's broker."""
         connection, is_authoritative = self._any_of_service(), False
-        for _ in range(REDIRECTS_MAX):
+        most = self._settings.redirects_max
+        for _ in range(most):
             try:
                 self._check_time(deadline)
                 found = self._lookup(connection, is_authoritative=is_authoritative)
@@ -317,7 +315,7 @@ class PulsarReader:
                 return connection
             is_authoritative = found.authoritative
         connection.close()
-        raise Refused("BrokerMetadataError", f"more than {REDIRECTS_MAX} redirects")
+        raise Refused("BrokerMetadataError", f"more than {most} redirects")
 
     def _check_time(self, deadline: Deadline) -> None:
         if self._closing.is_set():

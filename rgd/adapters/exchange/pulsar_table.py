@@ -261,8 +261,10 @@ class _Table:
         loop: asyncio.AbstractEventLoop,
         changes: ChangeInbox,
         value_bytes_max: int = PAYLOAD_BYTES_MAX,
+        snapshot_bytes_max: int = SNAPSHOT_BYTES_MAX,
     ) -> None:
         self._loop = loop
+        self._snapshot_bytes_max = snapshot_bytes_max
         self._changes = changes
         self._value_bytes_max = value_bytes_max
         self._lock = threading.Lock()
@@ -270,7 +272,7 @@ class _Table:
         self._records_max = RECORDS_MAX
         #: Bytes of the stored records.
         self._bytes = 0
-        self._bytes_max = SNAPSHOT_BYTES_MAX // 2
+        self._bytes_max = snapshot_bytes_max // 2
         #: Position of the last record.
         self.position: Position = (-1, -1, -1)
         self._marker: Position | None = None
@@ -357,7 +359,7 @@ class _Table:
         if self._is_snapshot_taken:
             self._changes.put((key, value))
             return
-        if self._bytes > SNAPSHOT_BYTES_MAX:
+        if self._bytes > self._snapshot_bytes_max:
             self.dropped += 1
             return
         self._records.append((key, value))
@@ -373,4 +375,4 @@ class _Table:
         # Twice, because otherwise every single record would scan a table of many keys again.
         self._records_max = max(self._records_max, 2 * len(self._records))
         self._bytes = sum(len(key) + len(value) for key, value in self._records)
-        self._bytes_max = max(self._bytes_max, self._bytes + SNAPSHOT_BYTES_MAX // 8)
+        self._bytes_max = max(self._bytes_max, self._bytes + self._snapshot_bytes_max // 8)

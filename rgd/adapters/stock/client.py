@@ -78,6 +78,12 @@ class StockSettings:
     connections_max: int = 4
     #: Longest time of one call.
     call_timeout_s: float = 10.0
+    #: Largest answer, where a call sets no other limit.
+    body_bytes_max: int = BODY_BYTES_MAX
+    #: Most reported faults of one poll (further unreadable parts also keep their values), and most calls
+    #: without an answer before it fails.
+    faults_max: int = 100
+    unreached_max: int = 20
 
 
 class _Complaint(msgspec.Struct):
@@ -144,7 +150,7 @@ class StockClient:
             path: what to get.
             decoder: of the answer.
             at: ask only this broker (its address as `locate` returned it), and follow no redirect.
-            bytes_max: the largest answer; None: `BODY_BYTES_MAX`.
+            bytes_max: the largest answer; None: that of the settings.
 
         Raises:
             Missing: Pulsar reports that it does not exist.
@@ -233,7 +239,7 @@ class StockClient:
                 method, url, headers=headers, data=data, allow_redirects=False
             ) as response:
                 if response.status not in _REDIRECTS:
-                    body = await _bounded(path, response, bytes_max or BODY_BYTES_MAX)
+                    body = await _bounded(path, response, bytes_max or self.settings.body_bytes_max)
                     return _Reply(response.status, response.headers, body, _address_of(url))
                 location = response.headers.get("Location", "")
                 if at is not None:

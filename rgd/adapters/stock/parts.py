@@ -1,23 +1,18 @@
 """Reads many parts of a stock Pulsar with few calls at a time, and survives those that fail.
 
 Law: an unreadable part keeps its known value and is reported as a fault. A part that Pulsar says does not
-exist, or that another broker owns, is gone. After `UNREACHED_MAX` calls without an answer everything fails.
+exist, or that another broker owns, is gone. After `unreached_max` calls without an answer everything fails.
 """
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from rgd.adapters.stock.client import Missing, Moved, StockClient
 from rgd.core.errors import CoreError
 from rgd.errors import RgdError
 from rgd.ports.stock import StockDown, StockError
-
-#: Most reported faults of one poll; further unreadable parts also keep their values.
-FAULTS_MAX: Final = 100
-#: Most calls of one poll without an answer before the poll fails.
-UNREACHED_MAX: Final = 20
 
 _Part = TypeVar("_Part")
 
@@ -90,11 +85,11 @@ class PartReads:
 
     def fault(self, what: str, error: RgdError) -> None:
         """Report an unreadable part."""
-        if len(self.faults) < FAULTS_MAX:
+        if len(self.faults) < self._client.settings.faults_max:
             self.faults[what] = str(error)
         if isinstance(error, StockDown):
             self._unreached += 1
-            if self._unreached == UNREACHED_MAX:
+            if self._unreached == self._client.settings.unreached_max:
                 self._gave_up = StockDown(
                     f"{self._unreached} calls without an answer, the last: {error}"
                 )

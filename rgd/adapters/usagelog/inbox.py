@@ -37,9 +37,15 @@ class Waiter:
 
 
 class Inbox:
-    """Payloads and, between them, the marks of those who wait."""
+    """Payloads and, between them, the marks of those who wait.
 
-    def __init__(self, settings: UsageLogSettings) -> None:
+    Args:
+        settings: has the limits.
+        look_s: how long something waits at most until the thread sees it.
+    """
+
+    def __init__(self, settings: UsageLogSettings, look_s: float = LOOK_S) -> None:
+        self._look_s = look_s
         self._count_max = settings.queue_max
         self._bytes_max = settings.queue_bytes_max
         #: An offer is (item, its time, its ordinal): it becomes a `Pending` in the thread.
@@ -81,10 +87,12 @@ class Inbox:
     # The thread's side.
 
     def take(self, *, wait_s: float | None = 0) -> list[Pending | Waiter]:
-        """All that is there; waits for some of it for so long (None: for ever), and at most `LOOK_S`."""
+        """All that is there; waits for some of it for so long (None: for ever), and at most `look_s`."""
         if not self._items and (wait_s is None or wait_s > 0):
             with contextlib.suppress(queue.Empty):
-                self._bell.get(timeout=LOOK_S if wait_s is None else min(wait_s, LOOK_S))
+                self._bell.get(
+                    timeout=self._look_s if wait_s is None else min(wait_s, self._look_s)
+                )
         with contextlib.suppress(queue.Empty):
             while True:
                 self._bell.get_nowait()

@@ -49,9 +49,7 @@ class SharedOut:
 
     def of_all(self) -> Ints:
         """[groups, brokers, 2] the shares of all live brokers."""
-        broker_index = np.tile(np.arange(self.brokers), self.groups)
-        groups = np.repeat(np.arange(self.groups), self.brokers)
-        shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
+        shares = self.columns.idle_all(self.brokers)
         shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
         for at, table in self.others:
             shares[at] = table

@@ -110,7 +110,8 @@ class Damping:
         self._rate[seats] = np.where(stays, rate, np.where(follows, target, _UNLIMITED))
         self._since[seats] = since
         self._least_since = min(self._least_since, int(since[..., 1].min(initial=_NEVER)))
-        self._advance(seats, now - damping_ns)
+        if damping_ns <= 0:
+            self._advance(seats, now)
         return self._in_force(seats)
 
     def in_force(self, slots: Ints, now: Nanos, damping_ns: int) -> Ints:
@@ -129,28 +130,33 @@ class Damping:
         if self._least_since > waited_since:
             return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
         since = self._since[: self._seats, :, 1]
-        slots = self._slot[np.flatnonzero(either(since <= waited_since))[:count_max]]
-        rates = self.in_force(slots, now, damping_ns)
+        seats = either(since <= waited_since).nonzero()[0][:count_max]
+        self._advance(seats, waited_since)
         self._least_since = int(since.min(initial=_NEVER))
-        return slots, rates
+        return self._slot.take(seats), self._in_force(seats)
 
     def next_at(self, damping_ns: int) -> Nanos | None:
         """When to call `raise_due` again; None where no increase waits."""
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
-    def _in_force(self, seats: NDArray[np.int32]) -> Ints:
+    def _in_force(self, seats: NDArray[np.integer]) -> Ints:
         rates = self._rate.take(seats, 0)[..., 0]
-        return np.where(rates == _UNLIMITED, NO_RATE, rates)
+        rates[rates == _UNLIMITED] = NO_RATE
+        return rates
 
-    def _advance(self, seats: NDArray[np.int32], waited_since: int) -> None:
+    def _advance(self, seats: NDArray[np.integer], waited_since: int) -> None:
         """Put the increases in force that have waited since `waited_since` or longer."""
         if self._least_since > waited_since:
             return
-        while len((due := (self._since.take(seats, 0)[..., 1] <= waited_since).nonzero())[0]):
-            lines = seats[due[0]], due[1]
-            self._rate[*lines, :-1] = self._rate[*lines, 1:]
-            self._since[*lines, 1:-1] = self._since[*lines, 2:]
-            self._rate[*lines, -1], self._since[*lines, -1] = _UNLIMITED, _NEVER
+        due, dimension = (self._since.take(seats, 0)[..., 1] <= waited_since).nonzero()
+        seats = seats.take(due)
+        while len(seats):
+            rate, since = self._rate[seats, dimension], self._since[seats, dimension]
+            rate[:, :-1], rate[:, -1] = rate[:, 1:], _UNLIMITED
+            since[:, 1:-1], since[:, -1] = since[:, 2:], _NEVER
+            self._rate[seats, dimension], self._since[seats, dimension] = rate, since
+            due = (since[:, 1] <= waited_since).nonzero()[0]
+            seats, dimension = seats.take(due), dimension.take(due)
 
 
 class Waits:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rate_pair, rates
+from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rates
 from rgd.core.exchange.group_index import GroupIndex, grown
 from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
@@ -124,4 +124,5 @@ def row_of(pair: Rates) -> Ints:
 
 def rates_of(pair: Sequence[int]) -> Rates:
     """The rates of a row; the inverse of `row_of`."""
-    return Rates(*rate_pair(pair))
+    messages, size = pair
+    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)

@@ -333,7 +333,7 @@ class Rounds:
         picked = self._suppression.pick(block.slots, rows)
         self._picked.add(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
-        # One by one, because the set may be far larger than a block.
+        # One by one, because the set may have 100,000, and a block some hundreds.
         is_early = map(self._sent_early.__contains__, block.slots.tolist())
         sent = np.fromiter(is_early, np.bool_, len(block.slots))
         sent[picked] = True

@@ -86,7 +86,7 @@ class StockWork:
         if self._tasks:
             return now
         due = (self._send_at, self._send_all_at, self._check_at)
-        return min((at for at in due if at is not None), default=None)
+        return min([at for at in due if at is not None], default=None)
 
     def on_report(self, event: StockReportReceived) -> list[Effect]:
         """Take in a report of a stock broker."""

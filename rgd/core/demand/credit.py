@@ -1,10 +1,13 @@
 """Learns which part of unsaid refusals (refused work without an attempt) was new work.
 
-Once a group refuses nothing, the offered work is what was new all along. Each time refusals end,
-the part of them that proved to be new is stored, and the same part of later ones is believed.
-Without this, a flow close to its share oscillates: a few refusals look like a multiple of the
-demand, the share grows, and falls again. The believed part grows again while refusals continue,
-because demand may have grown.
+Once a group refuses nothing, what is admitted is what was new all along. Each time refusals end,
+the part of them that proved to be new moves the part of later ones that is believed. Without this,
+a flow close to its share oscillates: a few refusals look like a multiple of the demand, the share
+grows, and falls again.
+
+How far it moves is the weight of the evidence, 0 to 1: what it proves varies by the random variation
+of the admitted work, as a part of what was refused, so the weight is that of a Kalman filter.
+Refusals that end because demand itself has fallen prove nothing (docs/decisions/0050).
 """
 
 from typing import Final
@@ -14,35 +17,33 @@ import numpy as np
 from rgd.core.demand.marks import Floats
 from rgd.core.demand.slots import Slots
 
-#: Least part that is believed: sustained retries beyond 64 per request count as new work.
-PART_LEAST: Final = 1 / 64
+#: Least part that is believed, so that demand that grows while it is refused is found: more than 16
+#: attempts at a request count as new work.
+PART_LEAST: Final = 1 / 16
 
-#: Factor by which the believed part grows in each round that refuses from its begin to its end.
-REGROWTH: Final = 1.25
-
-#: Refusals below this part of the admitted work teach nothing, because random variation is larger.
-TAUGHT_LEAST: Final = 0.1
+#: Demand has fallen if less than this part of what was admitted while work was refused is admitted
+#: now; random variation is mostly smaller.
+FALLEN_BELOW: Final = 0.5
 
 
-def learn_credit(of: Slots, admitted: Floats, unsaid: Floats, offered: Floats) -> None:
+def learn_credit(of: Slots, admitted: Floats, unsaid: Floats) -> None:
     """Learn at a round's end what part of unsaid refusals was new; `of.doubt` is the rest.
 
     Args:
         of: the rows.
         admitted: [rows, 2] rates in the window, Milli per second.
         unsaid: [rows, 2] rates of refused work without an attempt.
-        offered: [rows, 2] measured rates of new work; 0 where there were no requests.
     """
-    part = 1 - of.doubt
     refused = unsaid > 0
-    grows = refused & (of.last_unsaid > 0) & ~of.was_clear[:, None]
-    taught = ~refused & (offered > 0) & (of.last_unsaid > TAUGHT_LEAST * of.last_admitted)
-    proved = (offered - of.last_admitted) / np.where(taught, of.last_unsaid, 1)
-    proved = np.clip(proved, PART_LEAST, 1)
-    # A decrease is believed at once, because a high value costs other brokers; an increase by
-    # halves.
-    learnt = np.where(proved < part, proved, (part + proved) / 2)
-    part = np.where(grows, np.minimum(1, part * REGROWTH), np.where(taught, learnt, part))
-    of.doubt[...] = 1 - part
-    of.last_admitted[...] = np.where(refused, admitted, of.last_admitted)
-    of.last_unsaid[...] = np.where(refused, unsaid, np.where(offered > 0, 0, of.last_unsaid))
+    before, unsaid_before = of.last_admitted, of.last_unsaid
+    taught = ~refused & (unsaid_before > 0) & (admitted > 0)
+    taught &= admitted >= FALLEN_BELOW * before
+    if taught.any():
+        divisor = np.where(taught, unsaid_before, 1)
+        proved = (admitted - before) / divisor
+        weight = 1 / (1 + (before / divisor) ** 2)
+        part = 1 - of.doubt
+        part = np.clip(part + weight * (proved - part), PART_LEAST, 1)
+        np.copyto(of.doubt, 1 - part, where=taught)
+    np.copyto(before, admitted, where=refused)
+    unsaid_before[...] = np.where(refused, unsaid, np.where(admitted > 0, 0, unsaid_before))

@@ -79,8 +79,6 @@ class Slots(Columns):
     advertised_mixed: Flags = column(dtype=np.bool_)
     #: Whether the previous half of a round contains a step.
     is_half_step: Flags = column(dtype=np.bool_)
-    #: Whether a slot of the open window refused nothing.
-    was_clear: Flags = column(dtype=np.bool_)
     #: The noise of slots: the newest rate, the mean difference, the last two, and their number.
     rate: Floats = column(PAIR)
     noise: Floats = column(PAIR)
@@ -141,7 +139,6 @@ def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
     of.advertised_mixed &= ~was_mixed
     of.is_first &= ~is_change
     refuses = mark[:, REFUSALS] > end[:, REFUSALS]
-    of.was_clear |= ~refuses
     of.end[...] = mark
     jumped = close_half(of, 2 * (mark[:, AT] - of.half[:, AT]) >= settings.round_ns, settings)
     # The first slot after a step's slot shows whether the advertised rate was wrong.
@@ -235,7 +232,6 @@ def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
 def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
     """Begin the next window of each row; idle rows reset their flow."""
     of.window[...] = now
-    of.was_clear[...] = False
     # Slots after a step's slot are not compared with it.
     of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
     of.begin[...] = of.half[...] = of.end

@@ -230,7 +230,7 @@ class DemandTable:
         admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
         unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
         refused = whole(counted(of.window, marks, REFUSED))
-        learn_credit(of, admitted, unsaid, measured.seen.offered)
+        learn_credit(of, admitted, unsaid)
         is_idle = measured.seen.requests == 0
         slots_.open_window(of, ended, is_idle)
         self._slots.put(run, of)

@@ -49,6 +49,8 @@ class GroupRegions:
 
     def make_room(self, slots: int, rows: int) -> None:
         """Make room for `slots` slots, and for row numbers below `rows`."""
+        if slots <= len(self._start) and rows <= len(self._at):
+            return
         self._start = grown(self._start, slots)
         self._count = grown(self._count, slots)
         self._room = grown(self._room, slots)

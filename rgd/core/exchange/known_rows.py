@@ -2,23 +2,28 @@
 
 A sender names the same groups in every report. Its dictionary encoding
 (`rgd.wire.name_dictionary`) assigns each name a number once, so a receiver looks a name up once.
-Later rows cost a few passes of numpy, even if a report has few of the sender's groups.
+Later rows cost a few passes of numpy, even if a report has few of the sender's groups, and even if
+they come and go.
 
-Law: a cached row is used only while it is the sender's and its slot was not freed since it was
-cached (`GroupIndex.tickets`). So it is still the row of the group that has the number.
+Law: a cached slot is used only while it was not freed since it was cached (`GroupIndex.tickets`), and a
+cached row only while it is the sender's and in that slot. So they are still those of the group that has
+the number.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Ints
-from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, BrokerRows, RowStore
 from rgd.core.runs import Places, run_of
+
+#: The ticket where nothing is cached; no slot has it.
+_NO_TICKET: Final = -1
 
 
 class _Steady(NamedTuple):
@@ -37,9 +42,9 @@ class KnownRows:
     def __init__(self, broker: int, table: Sequence[str | None]) -> None:
         self._broker = broker
         self._table = table
-        #: By 2 * number + kind: the row, and the ticket of its slot (0: nothing is cached).
-        self._row: NDArray[np.int32] = np.zeros(64, np.int32)
-        self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
+        #: By 2 * number + kind: the row and its slot, and the ticket of the slot.
+        self._place: NDArray[np.int32] = np.zeros((64, 2), np.int32)
+        self._ticket: NDArray[np.int64] = np.full(64, _NO_TICKET)
         #: The last rows that were all held, and where they are.
         self._steady: _Steady | None = None
 
@@ -67,15 +72,16 @@ class KnownRows:
     def find(
         self, names: NumberedNames, kinds: Codes, store: RowStore, index: GroupIndex
     ) -> tuple[Ints, Ints]:
-        """The slot and the row of each, both [rows]; `NO_ROW` where nothing is known."""
+        """The slot and the row of each, both [rows]; `NO_SLOT` and `NO_ROW` where it is not known."""
         at = self._at(names, kinds)
-        rows = self._row.take(at).astype(np.int64)
-        slots = store.slot.take(rows).astype(np.int64)
+        rows, slots = self._place.take(at, 0).T.astype(np.int64, "C")
         is_known = index.tickets.take(slots) == self._ticket.take(at)
-        # A row that the sender holds keeps its slot assigned, so its ticket is not 0.
-        is_known &= store.broker.take(rows) == self._broker
-        if np.count_nonzero(is_known) < len(is_known):
-            rows[~is_known] = NO_ROW
+        is_held = is_known & (store.broker.take(rows) == self._broker)
+        is_held &= store.slot.take(rows) == slots
+        if np.count_nonzero(is_held) < len(is_held):
+            rows[~is_held] = NO_ROW
+            # A row that was removed leaves its slot known.
+            slots[~is_known] = NO_SLOT
         return slots, rows
 
     def put(
@@ -83,12 +89,13 @@ class KnownRows:
     ) -> None:
         """Store rows that the sender holds."""
         at = self._at(names, kinds)
-        self._row[at] = rows
+        self._place[at, 0], self._place[at, 1] = rows, slots
         self._ticket[at] = index.tickets[slots]
 
     def _at(self, names: NumberedNames, kinds: Codes) -> Ints:
-        count = 2 * len(self._table)
-        if count > len(self._row):
-            self._row, self._ticket = grown(self._row, count), grown(self._ticket, count)
+        count, before = 2 * len(self._table), len(self._ticket)
+        if count > before:
+            self._place, self._ticket = grown(self._place, count), grown(self._ticket, count)
+            self._ticket[before:] = _NO_TICKET
         at: Ints = 2 * names.numbers + kinds
         return at

@@ -78,6 +78,8 @@ class RowStore:
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
         self.topics: Ints = np.zeros(256, np.int64)
         self.words: Words = np.zeros(256, np.uint64)
+        #: Hashes of the rows of brokers whose `BrokerRows.hash` is known.
+        self.hashes: Hashes = np.zeros(256, np.uint64)
         #: [4, rows] the rates of rows that are `NOT_CODED`, as in `Amounts`; no rows until there is one. Each
         #: is a column of its own, because numpy is slow along a short axis.
         self._rates: Ints = np.zeros((len(_RATES), 0), np.int64)
@@ -85,8 +87,8 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Size of the columns in bytes."""
-        columns = (self.slot, self.broker, self.topics, self.words, self._rates, self._free)
-        return sum(column.nbytes for column in columns)
+        columns = (self.slot, self.broker, self.topics, self.words, self.hashes)
+        return sum(column.nbytes for column in (*columns, self._rates, self._free))
 
     @property
     def live(self) -> int:
@@ -155,7 +157,7 @@ class RowStore:
         before = len(self.broker)
         if self._used <= before:
             return
-        for name in ("slot", "broker", "topics", "words"):
+        for name in ("slot", "broker", "topics", "words", "hashes"):
             setattr(self, name, grown(getattr(self, name), self._used))
         self.broker[before:] = NOBODY
 

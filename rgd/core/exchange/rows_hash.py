@@ -67,14 +67,6 @@ def hashes_of(terms: Hashes) -> Hashes:
     return hashes
 
 
-def change_of(before: Hashes, after: Hashes) -> int:
-    """By how much the hash of rows changes, modulo 2**64, where these terms take the place of others."""
-    count = before.shape[1]
-    # In one pass, because few rows cost as much as the calls of numpy.
-    hashes = hashes_of(np.concatenate((before, after), axis=1))
-    return int(np.add.reduce(hashes[count:])) - int(np.add.reduce(hashes[:count]))
-
-
 def advertised_hash(rows: Iterable[UsageRow]) -> int:
     """Hash single rows; 63 bits, 0 for no rows."""
     columns = UsageColumns.of(*rows)

@@ -12,8 +12,8 @@ group (`group_regions`), and by the numbers of a sender's dictionary encoding (`
 report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
 the groups that it changed.
 
-The hash of a broker's rows is computed on demand. A change of few rows updates a known hash; a
-change of many makes it unknown.
+The hash of a broker's rows is computed on demand. A change of few rows updates a known hash, from the
+hashes of single rows, which are kept; a change of many makes it unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import HASH_MASK, change_of, hashes_of
+from rgd.core.exchange.rows_hash import HASH_MASK, hashes_of
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
@@ -63,13 +63,6 @@ class Gathered(NamedTuple):
     wanted: Ints
 
 
-class _Rest(NamedTuple):
-    """The hash of a broker's rows before a change, and the terms of those rows that change."""
-
-    hash: int
-    terms: Hashes
-
-
 class UsageMap:
     """Every row that any broker advertises at present."""
 
@@ -78,7 +71,7 @@ class UsageMap:
         #: [slots] whether shares of a group depend on admitted work; under max-min they do not.
         self.shares_by_admitted: Callable[[Ints], Flags] = _all
         #: The simulator puts one here that computes once what all its daemons compute from the same rows.
-        self.hash_change: Callable[[Hashes, Hashes], int] = change_of
+        self.hashes_of: Callable[[Hashes], Hashes] = hashes_of
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
@@ -100,8 +93,7 @@ class UsageMap:
         slots, rows = self._find(number, report)
         idle = told.is_idle
         is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
-        are_held = isinstance(rows, slice) or NO_ROW not in rows
-        if is_all and are_held and not np.count_nonzero(idle):
+        if is_all and not np.count_nonzero(idle) and _are_held(rows):
             holding.is_partial &= not report.full
             rest = self._hash_out(holding, rows)
             changed = self._rewrite(rows, slots, Amounts.of(told))
@@ -174,8 +166,10 @@ class UsageMap:
             return 0
         holding = self._holding(number, shard)
         if holding.hash is None:
-            terms = self._rows.terms(holding.span, self.index.hashes)
-            holding.hash = int(hashes_of(terms).sum())
+            rows = holding.span
+            hashes = hashes_of(self._rows.terms(rows, self.index.hashes))
+            self._rows.hashes[rows] = hashes
+            holding.hash = int(hashes.sum())
         return holding.hash & HASH_MASK
 
     def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
@@ -300,8 +294,9 @@ class UsageMap:
         slots, rows = known.find(names, told.kinds, self._rows, self.index)
         missing = (rows == NO_ROW).nonzero()[0]
         if len(missing):
-            some = told.take(missing)
-            slots[missing] = self._look_up(number, shard, some, room)
+            unknown = (slots == NO_SLOT).nonzero()[0]
+            if len(unknown):
+                slots[unknown] = self._look_up(number, shard, told.take(unknown), room)
             rows[missing] = holding.find(slots[missing])
             held = missing[rows[missing] != NO_ROW]
             if len(held):
@@ -363,14 +358,13 @@ class UsageMap:
         kept_rows = rows.take(kept)
         rest = self._hash_out(holding, kept_rows, gone)
         gone_slots = self._rows.slot.take(gone).astype(np.int64)
-        changed = [
-            gone_slots,
-            self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)),
-        ]
+        changed = [gone_slots]
+        if len(kept):
+            changed.append(self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)))
         self._forget(holding, gone_slots, gone)
         fresh = (~(is_stored | idle)).nonzero()[0]
         fits = self._kept(number, slots[fresh])
-        holding.is_partial = not fits.all() or (
+        holding.is_partial = bool(np.count_nonzero(~fits)) or (
             # A full state starts with the part of the smallest hashes.
             holding.is_partial and not (report.full and report.span.begin == 0)
         )
@@ -436,8 +430,8 @@ class UsageMap:
         holding.discard(slots)
         self._rows.free(rows)
 
-    def _hash_out(self, holding: BrokerRows, *parts: Places) -> _Rest | None:
-        """Note the hash, and rows that are to change or to be removed; None: it is not known.
+    def _hash_out(self, holding: BrokerRows, *parts: Places) -> int | None:
+        """The hash without the rows that are to change or to be removed; None: it is not known.
 
         Until `_hash_in` the hash is not known, so an exception in between leaves no wrong one.
         """
@@ -445,18 +439,24 @@ class UsageMap:
         rows = None if before is None else _hashed(parts, self.index.bounds.hashed_rows_max)
         if before is None or rows is None:
             return None
-        return _Rest(before, self._rows.terms(rows, self.index.hashes))
+        return before - int(np.add.reduce(self._rows.hashes[rows]))
 
-    def _hash_in(self, holding: BrokerRows, rest: _Rest | None, *parts: Places) -> None:
+    def _hash_in(self, holding: BrokerRows, rest: int | None, *parts: Places) -> None:
         """Set the hash after rows changed, were removed or were added; `parts` are there now."""
         rows = None if rest is None else _hashed(parts, self.index.bounds.hashed_rows_max)
         if rest is None or rows is None:
             return
-        terms = self._rows.terms(rows, self.index.hashes)
-        holding.hash = rest.hash + self.hash_change(rest.terms, terms)
+        hashes = self.hashes_of(self._rows.terms(rows, self.index.hashes))
+        self._rows.hashes[rows] = hashes
+        holding.hash = rest + int(np.add.reduce(hashes))
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
+
+
+def _are_held(rows: Places) -> bool:
+    """Whether no row is missing."""
+    return isinstance(rows, slice) or not np.count_nonzero(rows == NO_ROW)
 
 
 def _all(slots: Ints) -> Flags:

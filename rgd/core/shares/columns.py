@@ -134,6 +134,20 @@ class Shares:
                 shares[:, k] = share
         return shares
 
+    def idle_all(self, brokers: int) -> Ints:
+        """[groups, brokers, 2] what `idle` gives each broker in each group."""
+        shares = np.full((len(self.is_limited[0]), brokers, 2), NO_RATE)
+        index = np.arange(brokers)
+        for k, limited in enumerate(self.is_limited):
+            if np.count_nonzero(limited):
+                floors, spare = self.floors[k], self.spare[k]
+                share = (floors.base + spare.base)[:, None] + (index < floors.more[:, None])
+                share += index < spare.more[:, None]
+                if np.count_nonzero(limited) < len(limited):
+                    share[~limited] = NO_RATE
+                shares[..., k] = share
+        return shares
+
     def idle(self, group: Ints, broker_index: Ints) -> Ints:
         """[asked, 2] the shares of live brokers that have no row."""
         return np.stack(
@@ -151,7 +165,9 @@ class Shares:
         )
 
 
-def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Shares:
+def share_out(
+    rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, span_rows: int = SPAN_ROWS
+) -> Shares:
     """Share quotas over the live brokers by max-min.
 
     Args:
@@ -159,13 +175,14 @@ def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Share
         quota: [groups, 2] Milli per second, 0 to 9e18, `NO_RATE` for unlimited.
         brokers: number of live brokers, >= 1.
         floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
+        span_rows: rows that are computed at once; no result depends on it.
     """
-    if len(rows.group) <= SPAN_ROWS:
+    if len(rows.group) <= span_rows:
         return _share_span(rows, quota, brokers, floor_ppm)
     ends = np.bincount(rows.group, minlength=len(quota)).cumsum()
     parts, group, row = [], 0, 0
     while group < len(quota):
-        group_end = max(group + 1, int(np.searchsorted(ends, row + SPAN_ROWS, side="right")))
+        group_end = max(group + 1, int(np.searchsorted(ends, row + span_rows, side="right")))
         row_end = int(ends[group_end - 1])
         span = rows.span(row, row_end, group)
         parts.append(_share_span(span, quota[group:group_end], brokers, floor_ppm))

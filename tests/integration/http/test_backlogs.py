@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rgd.adapters.http import backlogs, paging
+from rgd.adapters.http import backlogs
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.bounds import BacklogBounds, Bounds
@@ -289,8 +289,7 @@ async def test_no_number_is_beyond_javas_long(door: Door) -> None:
         assert stats["subscriptions"]["a"]["msgBacklogNoDelayed"] == most
 
 
-async def test_evictions_come_in_pages(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "LIMIT_MAX", 2)
+async def test_evictions_come_in_pages(door: Door) -> None:
     for number in range(3):
         await quota(door, BacklogAction.EVICT, size=150, topic=f"{EU}{number}")
         await door.call("PUT", PATH.replace("eu", f"eu{number}"), backlog())

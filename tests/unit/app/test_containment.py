@@ -150,9 +150,9 @@ def test_an_invariant_broken_in_a_task_of_a_group_ends_it() -> None:
     assert ledger.ends == ["an invariant is broken: a story"]
 
 
-async def test_a_task_that_raises_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0)
+async def test_a_task_that_raises_is_begun_again() -> None:
     ledger, calls = Ledger(), 0
+    ledger.errors.restart_pause_s = 0
 
     async def work() -> None:
         nonlocal calls
@@ -179,10 +179,10 @@ async def test_a_task_that_is_cancelled_ends() -> None:
 
 
 @pytest.fixture
-def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
-    monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0.001)
+def running(tmp_path: Path) -> Iterator[RunningDaemon]:
     snapshot = PolicySnapshot({"gold": Group("gold", Limit(Rates(1_000_000)))})
     with running_daemon(tmp_path, snapshot) as daemon:
+        daemon.daemon.errors.restart_pause_s = 0.001
         yield daemon
 
 

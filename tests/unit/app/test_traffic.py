@@ -11,7 +11,7 @@ import pytest
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app import shard_topics
-from rgd.app.traffic import OUTBOX_MAX, SENDS_MAX, Traffic
+from rgd.app.traffic import OUTBOX_MAX, SENDS_BYTES_MAX, SENDS_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
@@ -21,6 +21,9 @@ from rgd.wire.codec import decode, encode
 from rgd.wire.dialect import CompactDialect
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from tests.support.errors import no_end
+
+#: For what is over in a moment.
+TIMEOUT_S = 30
 
 
 def row(group: str) -> UsageRow:
@@ -47,10 +50,7 @@ async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_mess
     assert dialect.name_decoders.cost == before // 2
 
 
-async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("rgd.app.traffic.GOODBYE_S", 30)
+async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     exchange = MemoryExchange(MemoryBus())
     await exchange.open()
     traffic = Traffic(exchange, CompactDialect(), no_end())
@@ -58,7 +58,7 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
     for message in (report("b1", "no name"), Hello(Sender("b1", 1))):
         traffic.post(message)
     task = asyncio.create_task(traffic.send())
-    await traffic.flush()
+    await traffic.flush(TIMEOUT_S)
     task.cancel()
     assert len(await exchange.receive()) == 1
     assert traffic.dropped == {"unsent": 1}
@@ -96,7 +96,7 @@ class Slow:
         await answer
 
     async def until_waiting(self, count: int) -> None:
-        async with asyncio.timeout(30), self.began:
+        async with asyncio.timeout(TIMEOUT_S), self.began:
             await self.began.wait_for(lambda: len(self.waiting) == count)
 
     def answer(self, error: Exception | None = None) -> None:
@@ -106,8 +106,12 @@ class Slow:
 
 
 @contextlib.asynccontextmanager
-async def sending(exchange: Slow) -> AsyncIterator[Traffic[Message]]:
-    traffic: Traffic[Message] = Traffic(exchange, CompactDialect(), no_end())
+async def sending(
+    exchange: Slow, sends_bytes_max: int = SENDS_BYTES_MAX
+) -> AsyncIterator[Traffic[Message]]:
+    traffic: Traffic[Message] = Traffic(
+        exchange, CompactDialect(), no_end(), sends_bytes_max=sends_bytes_max
+    )
     traffic.reached()
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(traffic.send())
@@ -122,10 +126,7 @@ def sequences(exchange: Slow) -> list[int]:
     return [message.sequence for message in messages if isinstance(message, Report)]
 
 
-async def test_messages_are_sent_in_order_without_waiting_for_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("rgd.app.traffic.GOODBYE_S", 30)
+async def test_messages_are_sent_in_order_without_waiting_for_answers() -> None:
     exchange = Slow()
     async with sending(exchange) as traffic:
         for sequence in range(1, SENDS_MAX + 10):
@@ -136,7 +137,7 @@ async def test_messages_are_sent_in_order_without_waiting_for_answers(
         exchange.answer(ExchangeDown("no answer"))
         await exchange.until_waiting(9)
         assert sequences(exchange) == list(range(SENDS_MAX + 1, SENDS_MAX + 10))
-        flushing = asyncio.create_task(traffic.flush())
+        flushing = asyncio.create_task(traffic.flush(TIMEOUT_S))
         await asyncio.sleep(0)
         assert not flushing.done()
         exchange.answer()
@@ -144,10 +145,9 @@ async def test_messages_are_sent_in_order_without_waiting_for_answers(
         assert traffic.dropped == {"unsent": SENDS_MAX}
 
 
-async def test_large_payloads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgd.app.traffic.SENDS_BYTES_MAX", 1)
+async def test_large_payloads_wait_for_each_other() -> None:
     exchange = Slow()
-    async with sending(exchange) as traffic:
+    async with sending(exchange, sends_bytes_max=1) as traffic:
         for sequence in (1, 2):
             traffic.post(Report(Sender("b1", 1), sequence, 1, UsageColumns.of()))
         for sequence in (1, 2):
@@ -165,7 +165,7 @@ async def test_a_closed_exchange_ends_sending_and_nobody_waits_for_it() -> None:
     task = asyncio.create_task(traffic.send())
     await exchange.until_waiting(1)
     exchange.answer(ExchangeClosed("closed"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_S):
         await task
         await traffic.flush()
     assert traffic.dropped == {}

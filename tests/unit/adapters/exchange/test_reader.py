@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange import pulsar_connection, pulsar_reader
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
-from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
+from rgd.adapters.exchange.pulsar_connection import COMMAND_BYTES, ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_reader import PulsarReader
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
@@ -158,11 +157,11 @@ def test_behind_a_proxy_the_broker_is_named_to_the_proxy() -> None:
         reader.close()
 
 
-def test_redirects_in_circles_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_reader, "RETRY_PAUSE_S", 1e9)  # no retries
+def test_redirects_in_circles_end() -> None:
+    settings = PulsarSettings(retry_pause_s=1e9)  # no retries
     with brokers(1) as (broker,):
         broker.answers[wire.LOOKUP] = lambda _: [lookup(broker.url, response=wire.REDIRECT)]
-        reader = reader_of(broker.url)
+        reader = reader_of(broker.url, settings)
         with pytest.raises(Refused, match="redirects"):
             reader.open()
 
@@ -292,31 +291,31 @@ def test_a_reader_that_was_closed_while_it_opened_leaves_nothing() -> None:
         assert not reader.is_connected
 
 
-def test_an_answer_behind_hundreds_of_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_connection, "RECEIVE_BYTES_MAX", 4)  # TLS returns 16 KiB at most
+def test_an_answer_behind_hundreds_of_reads_is_found() -> None:
+    settings = PulsarSettings(receive_bytes_max=4)  # TLS returns 16 KiB at most
     ping = BaseCommand(type=wire.PING, ping=CommandPing())
     with brokers(1) as (broker,):
         broker.answers[wire.LOOKUP] = lambda _: [*[ping] * 200, lookup(broker.url)]
-        reader = reader_of(broker.url)
+        reader = reader_of(broker.url, settings)
         reader.open()
         reader.close()
 
 
-def test_what_comes_before_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_connection, "EARLY_BYTES_MAX", 100 * pulsar_connection.COMMAND_BYTES)
+def test_what_comes_before_an_answer_is_bounded() -> None:
+    settings = PulsarSettings(early_bytes_max=100 * COMMAND_BYTES)
     pong = BaseCommand(type=wire.PONG, pong=CommandPong())
     with brokers(1) as (broker,):
         broker.answers[wire.LOOKUP] = lambda _: [*[pong] * 200, lookup(broker.url)]
         with pytest.raises(ConnectionLost, match="too much"):
-            reader_of(broker.url).open()
+            reader_of(broker.url, settings).open()
 
 
-def test_lookups_that_lead_on_end_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_reader, "REDIRECTS_MAX", 1 << 30)
+def test_lookups_that_lead_on_end_with_the_time() -> None:
+    settings = PulsarSettings(open_timeout_s=1, redirects_max=1 << 30)
     with brokers(1) as (broker,):
         broker.answers[wire.LOOKUP] = lambda _: [lookup(broker.url, response=wire.REDIRECT)]
         with pytest.raises(Refused, match="lead on"):
-            reader_of(broker.url, PulsarSettings(open_timeout_s=1)).open()
+            reader_of(broker.url, settings).open()
 
 
 def test_one_that_is_stopped_asks_no_more() -> None:

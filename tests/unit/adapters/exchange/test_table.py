@@ -8,7 +8,6 @@ import asyncio
 
 import pytest
 
-from rgd.adapters.exchange import pulsar_table
 from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar_session import Delivery
 from rgd.adapters.exchange.pulsar_table import MARKER_KEY, _Table
@@ -140,10 +139,9 @@ async def test_keys_and_values_larger_than_any_of_ours_are_left_out_and_counted(
     assert table.dropped == 3
 
 
-async def test_a_snapshot_takes_only_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_table, "SNAPSHOT_BYTES_MAX", 1000)
+async def test_a_snapshot_takes_only_so_many_bytes() -> None:
     loop = asyncio.get_running_loop()
-    table = _Table(loop, ChangeInbox(loop, 10))
+    table = _Table(loop, ChangeInbox(loop, 10), snapshot_bytes_max=1000)
     for entry in range(100):
         table.on_delivery(_delivery(entry, f"key {entry}", bytes(100)))
     records = await table.snapshot((3, 99, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)

@@ -14,7 +14,6 @@ import pytest
 from aiohttp import ClientTimeout
 
 from rgd.adapters.stock import backlog_reader as module
-from rgd.adapters.stock import parts
 from rgd.adapters.stock.backlog_answers import BROKER_TIME
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
 from rgd.adapters.stock.client import StockClient, StockSettings
@@ -230,8 +229,7 @@ async def test_no_topic_is_begun_after_the_time(pulsar: PretendPulsar) -> None:
 async def test_a_broker_that_hangs_ends_the_poll(
     pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "UNREACHED_MAX", 2)
-    async with reading(pulsar) as reader:
+    async with reading(pulsar, unreached_max=2) as reader:
         await reader.owned()
         # From now on, so that the answers before it may take their time.
         monkeypatch.setattr(reader._client._session, "_timeout", ClientTimeout(total=0.05))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rgd.adapters.stock import client, parts
+from rgd.adapters.stock import client
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
@@ -38,9 +38,11 @@ async def admin(url: str, **settings: object) -> AsyncIterator[StockAdmin]:
         await made.close()
 
 
-async def read(pulsar: PretendPulsar, known: StockPolicies | None = None) -> Reading:
+async def read(
+    pulsar: PretendPulsar, known: StockPolicies | None = None, **settings: object
+) -> Reading:
     """One poll of groups and namespaces."""
-    async with admin(pulsar.url) as stock:
+    async with admin(pulsar.url, **settings) as stock:
         return await stock.read(known or StockPolicies(), {})
 
 
@@ -301,13 +303,10 @@ async def test_a_group_that_rgd_cannot_name_is_reported_and_the_others_hold(
     assert "half odd" in reading.faults["resourcegroups/half odd"]
 
 
-async def test_an_answer_without_end_is_refused(
-    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "BODY_BYTES_MAX", 4096)
+async def test_an_answer_without_end_is_refused(pulsar: PretendPulsar) -> None:
     pulsar.say("resourcegroups/gold", "x" * 5000)
     before = StockPolicies(groups={"gold": Group("gold", Limit(Rates(1)))})
-    reading = await read(pulsar, before)
+    reading = await read(pulsar, before, body_bytes_max=4096)
     assert reading.policies.groups["gold"] == before.groups["gold"]
     assert "larger than 4096" in reading.faults["resourcegroups/gold"]
 
@@ -321,14 +320,11 @@ async def test_what_pulsar_says_is_reported_and_no_more_than_a_line_of_it(
     assert len(fault) < 300
 
 
-async def test_faults_are_reported_up_to_a_limit(
-    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "FAULTS_MAX", 3)
+async def test_faults_are_reported_up_to_a_limit(pulsar: PretendPulsar) -> None:
     pulsar.say("resourcegroups", [f"g{number}" for number in range(10)])
     for number in range(10):
         pulsar.say(f"resourcegroups/g{number}", "no", status=500)
-    assert len((await read(pulsar)).faults) == 3
+    assert len((await read(pulsar, faults_max=3)).faults) == 3
 
 
 # No answer.
@@ -352,15 +348,12 @@ async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
     assert reading.faults.keys() == {"namespaces/acme/orders", "resourcegroups/gold"}
 
 
-async def test_many_calls_without_an_answer_end_the_poll(
-    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "UNREACHED_MAX", 5)
+async def test_many_calls_without_an_answer_end_the_poll(pulsar: PretendPulsar) -> None:
     names = [f"g{number}" for number in range(200)]
     pulsar.say("resourcegroups", names)
     pulsar.cut.update(f"resourcegroups/{name}" for name in names)
     with pytest.raises(StockDown, match="5 calls without an answer"):
-        await read(pulsar)
+        await read(pulsar, unreached_max=5)
     assert len(pulsar.calls) < 100
 
 

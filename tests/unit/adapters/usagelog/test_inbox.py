@@ -9,16 +9,15 @@ from concurrent.futures import Future
 
 import pytest
 
-from rgd.adapters.usagelog import inbox as inbox_module
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Pending
-from rgd.adapters.usagelog.inbox import Inbox, Waiter
+from rgd.adapters.usagelog.inbox import LOOK_S, Inbox, Waiter
 from rgd.adapters.usagelog.settings import UsageLogSettings
 
 TIMEOUT_S = 60
 
 
-def make_inbox(**settings: int) -> Inbox:
-    return Inbox(UsageLogSettings(**settings))  # type: ignore[arg-type]
+def make_inbox(look_s: float = LOOK_S, **settings: int) -> Inbox:
+    return Inbox(UsageLogSettings(**settings), look_s)  # type: ignore[arg-type]
 
 
 def taken_by_a_thread(inbox: Inbox, offer: Callable[[], object]) -> list[Pending | Waiter]:
@@ -40,18 +39,14 @@ def taken_by_a_thread(inbox: Inbox, offer: Callable[[], object]) -> list[Pending
     return taken
 
 
-def test_one_who_waits_wakes_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox_module, "LOOK_S", 10 * TIMEOUT_S)
-    inbox, waiter = make_inbox(), Waiter(Future())
+def test_one_who_waits_wakes_the_thread() -> None:
+    inbox, waiter = make_inbox(look_s=10 * TIMEOUT_S), Waiter(Future())
     assert taken_by_a_thread(inbox, lambda: inbox.put(waiter)) == [waiter]
 
 
 @pytest.mark.parametrize("settings", [{"queue_max": 2}, {"queue_bytes_max": 6}])
-def test_half_of_a_limit_wakes_the_thread(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, int]
-) -> None:
-    monkeypatch.setattr(inbox_module, "LOOK_S", 10 * TIMEOUT_S)
-    inbox = make_inbox(**settings)
+def test_half_of_a_limit_wakes_the_thread(settings: dict[str, int]) -> None:
+    inbox = make_inbox(look_s=10 * TIMEOUT_S, **settings)
 
     def offer() -> None:
         for _ in range(2):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.bounds import BOUNDS
+from rgd.core.bounds import BOUNDS, Bounds, SharingBounds
 from rgd.core.broker.effects import Append, Publish
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
@@ -392,3 +392,17 @@ def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None
             pass
         due.add(int(desk.now / ms(round_ms) * 10))
     assert due == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(("changes_max", "is_sliced"), [(2, False), (0, True)])
+def test_a_change_of_more_groups_than_are_named_is_followed_in_slices(
+    seat: Seat, changes_max: int, is_sliced: bool
+) -> None:
+    desk = seat(bounds=Bounds(sharing=SharingBounds(changes_max=changes_max)))
+    desk.go_live()
+    desk.share()
+    desk.change(gold(50), 2010)
+    assert desk.broker.sharing.is_reading is is_sliced
+    desk.run(2010, 2200)
+    assert not desk.broker.sharing.is_reading
+    assert desk.share() == rates(50)

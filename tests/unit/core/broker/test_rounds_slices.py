@@ -77,8 +77,8 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
 
 def test_touched_rows_wake_in_slices_and_no_tick_comes_between() -> None:
     """As where all wake at once: windows that rested begin where the round before ended."""
-    logs = []
-    for wake_rows in (2048, 1):
+    logs, slices = [], [0, 0]
+    for turn, wake_rows in enumerate((2048, 1)):
         house = House(small(wake_rows=wake_rows))
         for name in GROUPS:
             house.ask(3, at=0, group=name)
@@ -92,11 +92,13 @@ def test_touched_rows_wake_in_slices_and_no_tick_comes_between() -> None:
         while house.rounds.is_ending:
             house.rounds.tick(ms(4000))
             house.rounds.step(ms(4000))
+            slices[turn] += 1
         house.finish()
         logs.append(list(house.log[-1]))
     assert {row.admitted_total.messages for row in logs[0]} == {7}
     assert {wanted(row.usage) for row in logs[0]} == {4}
     assert logs[0] == logs[1]
+    assert slices[0] < slices[1]
 
 
 def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:

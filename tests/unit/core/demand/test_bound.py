@@ -4,14 +4,20 @@ Not covered: the rates they come from (test_meter.py).
 """
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rgd.core.demand.credit import PART_LEAST, REGROWTH, learn_credit
+from rgd.core.demand.credit import PART_LEAST, learn_credit
 from rgd.core.demand.slots import Slots
 from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Pair
 from tests.unit.core.values import ms
 
 NOBODY = (0, 0)
+
+#: Rates of work, Milli per second.
+amounts = st.floats(1, 1e12)
 
 
 def bound(*moments: float, retry_after: int = 100) -> UnsaidBound:
@@ -57,60 +63,76 @@ class Belief:
     def part(self) -> float:
         return float(1 - self.of.doubt[0, 0])
 
-    def refused(self, admitted: float, unsaid: float, *, throughout: bool = False) -> None:
-        self.of.was_clear[0] = not throughout
-        self._round(admitted, unsaid, admitted + unsaid)
-
-    def cleared(self, offered: float) -> None:
-        self._round(offered, 0, offered)
-
-    def _round(self, admitted: float, unsaid: float, offered: float) -> None:
-        rows = (np.array([[amount, 0.0]]) for amount in (admitted, unsaid, offered))
+    def refused(self, admitted: float, unsaid: float) -> None:
+        rows = (np.array([[amount, 0.0]]) for amount in (admitted, unsaid))
         learn_credit(self.of, *rows)
+
+    def cleared(self, admitted: float) -> None:
+        self.refused(admitted, 0)
 
 
 def test_refusals_are_believed_in_full_at_first() -> None:
     assert Belief().part == 1
 
 
-def test_the_part_that_proved_new_is_believed() -> None:
+def test_half_of_what_proved_is_believed_of_as_much_refused_as_admitted_work() -> None:
     credit = Belief()
-    credit.refused(100, 40)
-    credit.cleared(110)
-    assert credit.part == 0.25
-    # Believed again by halves.
-    credit.refused(100, 40)
-    credit.cleared(140)
-    assert credit.part == 0.625
+    credit.refused(100, 100)
+    credit.cleared(120)
+    assert credit.part == pytest.approx((1 + 0.2) / 2)
+    credit.refused(100, 100)
+    credit.cleared(200)
+    assert credit.part == pytest.approx((1 + 0.6) / 2)
 
 
 def test_retries_without_end_are_believed_a_little() -> None:
     credit = Belief()
-    credit.refused(100, 4000)
-    credit.cleared(90)
-    assert credit.part == PART_LEAST
-
-
-def test_refusals_that_do_not_end_are_believed_more_and_more() -> None:
-    credit = Belief()
-    credit.refused(100, 40, throughout=True)
-    credit.cleared(110)
     for _ in range(3):
-        credit.refused(100, 40, throughout=True)
-    assert credit.part == 0.25 * REGROWTH**2
-    credit.refused(100, 40)
-    assert credit.part == 0.25 * REGROWTH**2
-    for _ in range(20):
-        credit.refused(100, 40, throughout=True)
-    assert credit.part == 1
+        credit.refused(1000, 40_000)
+        credit.cleared(1000)
+    assert credit.part == pytest.approx(PART_LEAST)
 
 
-def test_a_few_refusals_teach_nothing_and_none_teach_twice() -> None:
+def test_of_few_refusals_nothing_is_learnt_and_of_many_nearly_all() -> None:
+    few, many = Belief(), Belief()
+    few.refused(1000, 10)
+    few.cleared(1000)
+    assert few.part > 0.9999
+    many.refused(1000, 10_000)
+    many.cleared(2000)
+    assert many.part == pytest.approx(0.1, abs=0.01)
+
+
+@given(
+    rounds=st.lists(st.tuples(amounts, amounts, st.floats(0.5, 3)), min_size=1, max_size=5),
+    repeated=amounts,
+)
+def test_the_believed_part_stays_a_part_and_refusals_teach_once(
+    rounds: list[tuple[float, float, float]], repeated: float
+) -> None:
     credit = Belief()
-    credit.refused(100, 10)
-    credit.cleared(100)
+    for admitted, unsaid, change in rounds:
+        credit.refused(admitted, unsaid)
+        credit.cleared(change * admitted)
+        assert PART_LEAST - 1e-9 <= credit.part <= 1
+    before = credit.part
+    credit.cleared(repeated)
+    assert credit.part == before
+
+
+@given(admitted=amounts, unsaid=amounts, fallen_to=st.floats(0, 0.49))
+def test_demand_that_fell_teaches_nothing(admitted: float, unsaid: float, fallen_to: float) -> None:
+    credit = Belief()
+    credit.refused(admitted, unsaid)
+    credit.cleared(fallen_to * admitted)
     assert credit.part == 1
-    credit.refused(100, 40)
-    credit.cleared(120)
+
+
+def test_refusals_that_go_on_and_silence_teach_nothing() -> None:
+    credit = Belief()
+    credit.refused(100, 400)
+    credit.refused(100, 400)
+    credit.cleared(0)
+    assert credit.part == 1
     credit.cleared(100)
-    assert credit.part == 0.5
+    assert credit.part < 1
