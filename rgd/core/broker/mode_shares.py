@@ -25,7 +25,8 @@ class ModeShares:
 
     def least(self, quota: Rates) -> Rates:
         """The floor, which every broker may have at the same time."""
-        return Rates(self._floor(quota.messages), self._floor(quota.bytes))
+        known = self._known_brokers()
+        return Rates(self._floor(quota.messages, known), self._floor(quota.bytes, known))
 
     def shares(self, mode: Mode, quota: Ints) -> Ints:
         """[groups, 2] the shares of [groups, 2] quotas in a mode that does not use the map."""
@@ -33,10 +34,12 @@ class ModeShares:
             # A blocked group keeps its quota of 0; all others are unlimited.
             is_blocked = (quota == 0).all(axis=1)
             return np.where(is_blocked[:, None], quota, NO_RATE)
-        part = self._floor if mode.is_on_floor else self._equal
+        part = self._floor if mode.is_on_floor else _equal
+        # Counted once, because it takes a pass over all names.
+        known = self._known_brokers()
         # Each distinct quota is computed once, because many groups have the same one.
         rates, at = np.unique(quota, return_inverse=True)
-        shares = [NO_RATE if rate == NO_RATE else part(rate) for rate in rates.tolist()]
+        shares = [NO_RATE if rate == NO_RATE else part(rate, known) for rate in rates.tolist()]
         found: Ints = np.array(shares, np.int64)[at].reshape(quota.shape)
         return found
 
@@ -60,14 +63,13 @@ class ModeShares:
         if quota == NO_RATE or is_open:
             return share
         if NO_RATE in (share, was):
-            return self._equal(quota)
+            return _equal(quota, self._known_brokers())
         # These are Python's integers, because the product may have more than 64 bits.
         return share * quota // was if quota < was else share
 
-    def _floor(self, quota: Rate) -> Rate:
-        if quota is None:
-            return None
-        return least_floor(quota, self._known_brokers(), self._settings.floor_ppm)
+    def _floor(self, quota: Rate, known: int) -> Rate:
+        return None if quota is None else least_floor(quota, known, self._settings.floor_ppm)
 
-    def _equal(self, quota: Rate) -> Rate:
-        return None if quota is None else quota // self._known_brokers()
+
+def _equal(quota: Rate, known: int) -> Rate:
+    return None if quota is None else quota // known

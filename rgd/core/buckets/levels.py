@@ -5,14 +5,15 @@ than was allowed: tokens and debt stay, and there is no free burst.
 
 If few groups changed, they are updated at once. If many may have changed, or the depth did, each
 level is updated when it is next used, as of the time of the change; `work` updates the rest in
-slices. Full limit
-buckets that no chain uses are evicted if there are many, because a new bucket is the same.
+slices. Full limit buckets that no chain uses are evicted if there are many, because a new bucket is
+the same.
 
 `rgd.core.buckets.chain` says which levels apply to a name.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from rgd.core.buckets.decision import Level
@@ -97,10 +98,13 @@ class Levels:
         #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
-        #: Groups that will be divided once they have no debt.
-        self._unsplit: dict[GroupKey, None] = {}
-        #: Groups whose topics are being weighed (`SplitShare.weigh`).
+        #: Groups that will be divided once they have no debt, and the last generation of chains that
+        #: may refer to them undivided.
+        self._unsplit: dict[GroupKey, int] = {}
+        #: Groups whose topics are being weighed (`SplitShare.weigh`), and those for which the round
+        #: is still to be ended, in turn.
         self._weighing: dict[GroupKey, None] = {}
+        self._unended: deque[GroupKey] = deque()
         #: The depth of groups' buckets, and the least since the first change that a group may have
         #: missed.
         self._group_burst_ns = self._least_burst_ns = settings.burst_ns
@@ -127,7 +131,8 @@ class Levels:
     @property
     def is_behind(self) -> bool:
         """Whether `work` has something to do."""
-        return bool(self._group_change.left or self._limit_change.left or self._weighing)
+        behind = self._group_change.left or self._limit_change.left
+        return bool(behind or self._weighing or self._unended)
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) of the snapshot in force that was requested since it exists."""
@@ -157,8 +162,10 @@ class Levels:
             # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
             self._group_order.append(state)
-        elif state.generation != self._group_change.generation:
+        elif state.generation != self._group_change.generation or self._may_divide(state, now):
             self._refresh(state, group, now)
+        if key in self._unsplit:
+            self._unsplit[key] = self._generation
         return state
 
     def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
@@ -183,11 +190,11 @@ class Levels:
         level = self._limits.get(key)
         return level if level is not None and self._refresh_limit(level) else None
 
-    # Changes.
-
     def limits(self) -> list[LevelState]:
-        """The levels of the limits that were asked for: of this broker, of topics, of subscriptions."""
+        """The levels of the limits that were requested: of this broker, of topics, of subscriptions."""
         return [*self._limits.values()]
+
+    # Changes.
 
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
@@ -206,6 +213,7 @@ class Levels:
             for key in keys:
                 if (state := self._groups.get(key)) is not None:
                     self._follow(state, now)
+            self._weigh(self._bounds.slice_levels, now)
         if changes.limits:
             self._limit_change.happen(len(self._limit_order), now)
 
@@ -227,16 +235,15 @@ class Levels:
             self._change_groups(now)
 
     def end_round(self, now: Nanos) -> None:
-        """Start weighing the topics of divided shares; divide shares that have paid their debt."""
-        for key, split in self._splits.items():
-            split.end_round()
-            self._weighing[key] = None
+        """Begin to weigh the topics of divided shares; divide shares that have paid their debt.
+
+        If the topics of an earlier round are still being weighed, this round is weighed with the
+        next.
+        """
+        if not self._unended:
+            self._unended.extend(self._splits)
         self._weigh(self._bounds.slice_levels, now)
-        ready = [key for key in self._unsplit if not self._groups[key].owes(now)]
-        for key in ready:
-            self._follow(self._groups[key], now)
-        if ready:
-            self._drop_chains()
+        self._divide_paid(now)
 
     def work(self, now: Nanos) -> None:
         """Process a slice of the levels behind the last change and of the topics to be weighed."""
@@ -300,11 +307,11 @@ class Levels:
         return True
 
     def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
-        kind, split = state.key.kind, self._splits.get(state.key)
+        kind = state.key.kind
         quota, share = group.rates(kind), self._share_of(group, kind, now)
-        if split is not None and state.burst_ns != self._group_burst_ns:
-            # A part that is not up to date would miss a depth that changes twice.
-            split.parts(now)
+        if state.burst_ns != self._group_burst_ns:
+            # Each part would have to follow the depth at once, so the share is divided again.
+            self._undivide(state.key)
         state.shadow = group.shadow
         self._soften(state, group)
         change = self._group_change
@@ -329,7 +336,7 @@ class Levels:
         change = self._group_change
         state.pause(change.since, change.at)
         if self._least_burst_ns < state.burst_ns:
-            # Each part would have to do the same, so the share is divided anew.
+            # As for each change of the depth (`_refresh`).
             self._undivide(state.key)
             state.burst_ns = self._least_burst_ns
             self._set_rates(state, quota, share, change.at)
@@ -351,7 +358,7 @@ class Levels:
     def _split(self, state: GroupState, group: Group, now: Nanos) -> None:
         """Divide a group's share over topics, or stop dividing it, as its policy says."""
         mode, split = group.topic_split or self._topic_split, self._splits.get(state.key)
-        self._unsplit.pop(state.key, None)
+        used_in = self._unsplit.pop(state.key, self._generation)
         if mode is TopicSplit.SHARED or self._group_burst_ns == 0:
             # Without depth the group grants one request by debt (a daemon without peers), and each
             # topic must not. The group's own buckets were charged with everything meanwhile.
@@ -359,10 +366,9 @@ class Levels:
         elif split is not None:
             split.set_mode(mode)
             self._weighing[state.key] = None
-            self._weigh(self._bounds.slice_levels, now)
         elif state.owes(now):
             # Parts start without debt, so the debt would be granted twice.
-            self._unsplit[state.key] = None
+            self._unsplit[state.key] = used_in
         else:
             self._splits[state.key] = SplitShare(state, mode, self._settings, now)
 
@@ -370,9 +376,39 @@ class Levels:
         self._splits.pop(key, None)
         self._weighing.pop(key, None)
 
+    def _may_divide(self, state: GroupState, now: Nanos) -> bool:
+        """Whether a share has paid its debt, and no chain refers to it undivided."""
+        used_in = self._unsplit.get(state.key, self._generation)
+        return used_in != self._generation and not state.owes(now)
+
+    def _divide_paid(self, now: Nanos) -> None:
+        """Divide a slice of the shares that have paid their debt.
+
+        If a chain refers to one of them, all chains are dropped. Then the other shares are divided
+        when they are next used (`group`).
+        """
+        is_used = False
+        for key in list(islice(self._unsplit, self._bounds.slice_levels)):
+            state, used_in = self._groups[key], self._unsplit[key]
+            if state.owes(now):
+                # It is looked at again after all others.
+                self._unsplit[key] = self._unsplit.pop(key)
+            else:
+                self._follow(state, now)
+                is_used |= used_in == self._generation
+        if is_used:
+            self._drop_chains()
+
     def _weigh(self, count: int, now: Nanos) -> None:
         """Weigh the topics of the groups in turn, at most `count`."""
-        while count > 0 and self._weighing:
+        while count > 0 and (self._weighing or self._unended):
+            if not self._weighing:
+                key = self._unended.popleft()
+                count -= 1
+                if (split := self._splits.get(key)) is not None:
+                    split.end_round()
+                    self._weighing[key] = None
+                continue
             key = next(iter(self._weighing))
             split = self._splits[key]
             count -= split.weigh(count, now)

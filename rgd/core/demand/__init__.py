@@ -2,5 +2,6 @@
 
 Requests add to `counters`. `table` has a row for each group in use; a tick closes the rows' slots
 (`slots`), and the end of a round closes their windows. `unsaid` bounds refused work of callers that
-give no attempt. `estimator` computes the advertised demand from this.
+give no attempt, and `credit` learns which part of it was new. `estimator` computes the advertised
+demand from this.
 """

@@ -121,14 +121,15 @@ class TestChanges:
         house.put(*groups, namespace="gold")
         assert house.drain(A) == 150
 
-    def test_another_burst_changes_the_depth_of_all_parts(self) -> None:
+    def test_after_another_burst_a_share_is_divided_again(self) -> None:
         house = House(gold(EVEN))
         for topic in (A, B):
             house.ask(topic, 0)
         house.limiter.set_group_burst(ms(100), START)
-        assert house.drain(A) == 50
+        assert (house.drain(A), house.drain(B)) == (100, 0)
+        assert house.parts() == [500, 500]
         house.limiter.set_group_burst(ms(1000), START)
-        assert (house.drain(A), house.drain(B)) == (0, 50)
+        assert (house.drain(A), house.drain(B)) == (0, 0)
 
     def test_a_share_without_depth_grants_one_request_and_not_one_a_topic(self) -> None:
         house = House()
