@@ -417,9 +417,12 @@ class Levels:
 
     def _refresh_limit(self, level: LimitState) -> bool:
         """Apply the rates in force to a limit; False if it no longer exists."""
+        if self._limits.get(level.key) is not level:
+            # A request removed it first, or the limit was set again and has a new level.
+            return False
         change = self._limit_change
         if level.generation == change.generation:
-            return self._limits.get(level.key) is level
+            return True
         rates = _limit_of(self._snapshot.limits, level.key)
         if rates.is_unlimited:
             del self._limits[level.key]

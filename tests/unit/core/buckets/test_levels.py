@@ -226,6 +226,25 @@ class TestLimits:
         limiter.set_policies(PolicySnapshot(limits=limits), ms(0))
         assert ask(limiter, 0, 25, topic=f"{TOPIC}7").granted
 
+    @pytest.mark.parametrize("is_set_again", [False, True])
+    def test_a_removed_limit_that_a_request_noticed_first_is_no_work(
+        self, limiter_of: LimiterOf, *, is_set_again: bool
+    ) -> None:
+        limited = PolicySnapshot(
+            limits=Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
+        )
+        limiter = limiter_of(limited, BucketBounds(limits_per_new=0))
+        assert ask(limiter, 0, 75).granted
+        limiter.set_policies(PolicySnapshot(), ms(0))
+        assert ask(limiter, 0).limited_by is None
+        if is_set_again:
+            limiter.set_policies(limited, ms(0))
+            assert ask(limiter, 0, 75).granted
+            limiter.set_policies(PolicySnapshot(), ms(0))
+        work(limiter, 0)
+        assert not limiter.limits()
+        assert ask(limiter, 0, 1000).granted
+
     def test_a_full_table_lets_full_buckets_go_and_keeps_debt(self, limiter_of: LimiterOf) -> None:
         bounds = BucketBounds(limits_kept=5)
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
