@@ -19,7 +19,7 @@ class BucketBounds:
     #: Most resolved names kept; a full table is dropped whole.
     chains_max: int = 200_000
     #: Dropped chains freed in one slice, and for each new chain: freeing all at once would take long.
-    slice_chains: int = 1_000
+    slice_chains: int = 500
     chains_per_new: int = 4
     #: Limits processed for each new chain: more than a chain can add, so their table stays bounded.
     limits_per_new: int = 4
