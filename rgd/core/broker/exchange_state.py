@@ -51,6 +51,8 @@ class ExchangeState:
         self._back_at: Nanos | None = None
         #: When the isolation hold ends.
         self._hold_until: Nanos | None = None
+        #: Time of the last `check`.
+        self._checked_at = now
         self._become(Mode.STARTING, now)
 
     @property
@@ -62,6 +64,9 @@ class ExchangeState:
         if mode is Mode.HOLDING:
             return self._hold_until
         if not mode.is_waiting or self._link.reached_at is None:
+            return None
+        if self._link.is_silent(self._checked_at):
+            # The process was suspended until now: woken again at once, it would find the same for ever.
             return None
         wait_ns = self._listen_ns if self._membership.is_complete else self._hello_ns
         ends_at = Nanos(self._link.reached_at + wait_ns)
@@ -80,6 +85,7 @@ class ExchangeState:
 
     def check(self, now: Nanos) -> list[Effect]:
         """Change the mode where it is due; after a long suspension twice, as a hold begins and ends."""
+        self._checked_at = now
         effects: list[Effect] = []
         while (signal := self._signal(now)) is not None:
             effects += self.take(signal, now)

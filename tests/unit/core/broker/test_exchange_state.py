@@ -63,6 +63,23 @@ def test_a_broker_that_counts_on_nobody_waits_two_rounds_after_it_reached_the_ex
     assert burst(desk, 3000) == 25
 
 
+def test_a_broker_that_was_suspended_as_it_started_is_not_woken_over_and_over(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.wake(1000)
+    desk.read_back(1005)
+    # Its last message before the start would have ended; it counts on nobody, so it stays on its floor.
+    desk.wake(2000)
+    for _ in range(20):
+        desk.wake(60_000)
+    assert desk.wake_at is not None
+    assert desk.wake_at > 60_000
+    assert desk.believes() is Mode.STARTING
+    desk.read_back(60_005)
+    desk.wake(60_005)
+    assert desk.believes() is Mode.LIVE
+
+
 def believed_from(desk: Desk, since: float) -> float:
     """When a starting broker believes the map, if it is read back and hears nothing more."""
     now = since
