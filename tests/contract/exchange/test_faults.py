@@ -98,7 +98,8 @@ async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_agai
     await writer.put("group:trial", b"1")
     assert len(await learn(reader, 2)) == 2
     await broker_backend.kill()
-    under_way = await begun(writer.put("group:gold", b"2"))
+    # On a busy machine the writer knows of the kill already, and the write fails at once.
+    under_way = asyncio.create_task(writer.put("group:gold", b"2"))
     await lost(writer)
     await lost(reader)
     with pytest.raises(ExchangeDown):
@@ -150,12 +151,13 @@ async def test_nothing_hangs_when_closing_while_the_broker_is_away(
     await member.open()
     await table.open()
     await broker_backend.kill()
-    publishing = await begun(member.publish(b"nobody hears this"))
-    putting = await begun(table.put("key", b"value"))
+    publishing = asyncio.create_task(member.publish(b"nobody hears this"))
+    putting = asyncio.create_task(table.put("key", b"value"))
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.gather(member.close(), table.close())
     for task in (publishing, putting):
-        with pytest.raises(ExchangeClosed):
+        # Down where the kill was noticed before, as on a busy machine.
+        with pytest.raises((ExchangeClosed, ExchangeDown)):
             await task
     await broker_backend.restart()
 
