@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: check
-check: fmt-check lint types arch spell proto-check ## everything that needs neither Java nor Pulsar; about four minutes on two cores
+check: fmt-check lint types arch spell proto-check ## everything that needs neither Java nor Pulsar; about three minutes on two cores
 	$(PYTEST) -q -n auto -m "$(LIGHT)"
 
 .PHONY: test
