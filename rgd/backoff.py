@@ -24,6 +24,11 @@ class Backoff:
         self._dice = dice
         self._unjittered_s = first_s
 
+    @classmethod
+    def with_own_dice(cls, *, first_s: float, pause_s_max: float) -> "Backoff":
+        """One whose jitter nobody repeats; it is no secret either."""
+        return cls(first_s=first_s, pause_s_max=pause_s_max, dice=random.Random())  # noqa: S311
+
     def next_s(self) -> float:
         """The next pause, in seconds."""
         pause_s = self._unjittered_s

@@ -1,6 +1,5 @@
 """Builds what surrounds the usage log out of settings: its tier and its readers' positions."""
 
-import random
 from pathlib import Path
 from typing import Final
 
@@ -88,9 +87,7 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
 
 
 def _backoff() -> Backoff:
-    # Jitter is no secret, and needs no seed that a run could be repeated by.
-    dice = random.Random()  # noqa: S311
-    return Backoff(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S, dice=dice)
+    return Backoff.with_own_dice(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S)
 
 
 def _uploader(

@@ -17,7 +17,6 @@ The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -127,9 +126,9 @@ class TablePolicies:
         self.lost = 0
         #: Whether the last attempt to open it failed or did not last, and how long the next one waits.
         self._is_tried = False
-        # Jitter is no secret, and needs no seed that a run could be repeated by.
-        dice = random.Random()  # noqa: S311
-        self._backoff = Backoff(first_s=pauses.reach_s, pause_s_max=pauses.reach_s_max, dice=dice)
+        self._backoff = Backoff.with_own_dice(
+            first_s=pauses.reach_s, pause_s_max=pauses.reach_s_max
+        )
         self._opened_at_s = 0.0
         self._losers = Losers(turn_s=pauses.turn_s)
         self._is_following = False

@@ -322,7 +322,6 @@ class Levels:
                 self._catch_up(state, quota, least)
             state.burst_ns = self._group_burst_ns
             self._set_rates(state, quota, least, change.at)
-        state.burst_ns = self._group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Assigned last, so that a failed call is repeated.
