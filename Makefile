@@ -56,6 +56,10 @@ test: check ## check, then every test on the real components
 	$(PYTEST) -q -n auto -m "$(ALONE)" --durations=10
 	$(PYTEST) -m "not ($(LIGHT)) and not ($(ALONE))" --durations=25
 
+.PHONY: size
+size: $(STAMP) ## lines of code of each package beside its budget
+	@$(BIN)/python -m tests.tidy.size
+
 .PHONY: cover
 cover: $(STAMP) ## coverage of the light tests; core, views and wire at least 95 %
 	$(BIN)/coverage run -m pytest -q -m "$(LIGHT)"

@@ -40,7 +40,6 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.report_parts import parts_of_rows
-from rgd.core.exchange.shards import VERSION
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -175,7 +174,7 @@ class Bench:
             wanted=rounded(wanted),
         )
         sender = Sender(f"broker-{place + 1:03}", 1)
-        report = Report(sender, self.sequence, NS_PER_S, rows=rows, is_short=True, version=VERSION)
+        report = Report(sender, self.sequence, NS_PER_S, rows=rows)
         self.told.apply(report)
         return replace(report, rows_hash=self.told.hash_of(sender.broker))
 

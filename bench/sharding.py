@@ -72,9 +72,7 @@ def told_in(sender: Sender, shard: Shard, rows: UsageColumns) -> Told:
         for begin in range(0, len(rows), PART_ROWS):
             sequence += 1
             part = rows.between(begin, min(begin + PART_ROWS, len(rows)))
-            report = Report(
-                sender, sequence, PERIOD_NS, part, rows_hash=1 << 62, shard=shard, is_short=True
-            )
+            report = Report(sender, sequence, PERIOD_NS, part, rows_hash=1 << 62, shard=shard)
             payloads.append(encode(report, encoder))
         rounds.append(payloads)
     return Told(*rounds)
@@ -131,7 +129,6 @@ def heartbeat_bytes(layout: int) -> int:
         PERIOD_NS,
         rows_hash=1 << 62,
         members=BROKERS,
-        version=2 if layout > 1 else 0,
         shards=layout,
         shard_sequences=sequences,
     )

@@ -115,8 +115,7 @@ def usage_of(dice: np.random.Generator, groups: int) -> tuple[Ints, Ints]:
 class Compact:
     """The reports of all brokers in the compact dialect, round by round."""
 
-    def __init__(self, speakers: Sequence[Speaker], *, is_short: bool) -> None:
-        self._is_short = is_short
+    def __init__(self, speakers: Sequence[Speaker]) -> None:
         self._senders = [speaker.sender for speaker in speakers]
         self._encoders = [NameEncoder() for _ in speakers]
         self._full = [[speaker.full[of] for speaker in speakers] for of in range(VARIANTS)]
@@ -145,7 +144,6 @@ class Compact:
             full=is_state,
             rows_hash=1 << 62,
             members=BROKERS,
-            is_short=self._is_short,
         )
 
 
@@ -188,9 +186,9 @@ def best_us(work: Callable[[], object], passes: int, entries: float) -> float:
     return min(took) / entries * 1e6
 
 
-def compact_figures(cluster: Cluster, passes: int, *, is_short: bool) -> dict[str, float]:
-    """Bytes and time of one form of the compact dialect."""
-    compact = Compact(cluster.speakers, is_short=is_short)
+def compact_figures(cluster: Cluster, passes: int) -> dict[str, float]:
+    """Bytes and time of the compact dialect."""
+    compact = Compact(cluster.speakers)
     receiver = Receiver(compact.names)
     names = total(compact.names) - total(compact.full[0])
     figures: dict[str, float] = {"names_bytes_per_entry": names / ENTRIES}
@@ -302,10 +300,7 @@ def measure(options: argparse.Namespace) -> Figures:
     """All figures."""
     cluster = Cluster()
     figures: dict[str, float] = {"entries": ENTRIES}
-    figures |= compact_figures(cluster, options.passes, is_short=True)
-    for name, value in compact_figures(cluster, options.passes, is_short=False).items():
-        if name.endswith(("mb", "per_entry", "us")) and not name.startswith("names"):
-            figures[f"long_{name}"] = value
+    figures |= compact_figures(cluster, options.passes)
     figures |= pulsar_figures(cluster, options.passes)
     figures["full_to_pip"] = figures["full_mb"] * 1e6 / PIP_BYTES
     figures["tenth_to_pip"] = figures["tenth_mb"] * 1e6 / PIP_BYTES

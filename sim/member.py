@@ -144,7 +144,7 @@ class CoreBrain:
 class Dictionary:
     """The numbers that a member's messages have in place of names, and their words for rates, as on the wire.
 
-    (`rgd.wire.name_dictionary`, `rgd.wire.short_rates`; here a receiver never misses a name.)
+    (`rgd.wire.name_dictionary`, `rgd.wire.rate_columns`; here a receiver never misses a name.)
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class Dictionary:
             numbers = np.array([self._number_of(group) for group in groups], np.int64)
             self._last = groups, NumberedNames(self._table, numbers)
         rows = replace(message.rows, groups=self._last[1])
-        return replace(message, rows=coded(rows) if message.is_short else rows)
+        return replace(message, rows=coded(rows))
 
     def _number_of(self, group: str) -> int:
         number = self._numbers.setdefault(group, len(self._table))

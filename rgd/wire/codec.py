@@ -2,8 +2,7 @@
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
-Reports of one shard, and those with codes for rates (`rgd.wire.short_rates`), have version 2. Everything else has version 1,
-which the release before reads and writes too. Fields that are not known are ignored, so fields may be added without a new version.
+Fields that are not known are ignored, so fields may be added without a new version. A message of another version is refused.
 
 Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
 a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
@@ -34,8 +33,8 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
-from rgd.core.exchange.shards import VERSION, WHOLE
-from rgd.wire import short_rates, usage_pb2
+from rgd.core.exchange.shards import WHOLE
+from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
@@ -50,9 +49,8 @@ from rgd.wire.shards import (
     written_count,
 )
 
-#: The versions of a message's head: what every release reads, and what only this one and later ones read.
-OLDER_VERSION: Final = 1
-NEWER_VERSION: Final = VERSION
+#: The version of a message's head.
+VERSION: Final = 1
 #: Largest message in bytes, as sent and as decompressed: the limit of an exchange
 #: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders divide their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
@@ -87,17 +85,9 @@ def encode(message: Message, name_encoder: NameEncoder | None = None) -> bytes:
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
     frame = compressed(body, columns=_columns_in(body, proto.report.rows))
-    version = NEWER_VERSION if _is_newer(message, proto) else OLDER_VERSION
     if frame is not None:
-        return bytes((version, _FLAG_ZSTD)) + frame
-    return bytes((version, 0)) + body
-
-
-def _is_newer(message: Message, proto: usage_pb2.Message) -> bool:
-    """Whether a message has what the older version cannot say."""
-    if not isinstance(message, Report):
-        return False
-    return message.shard != WHOLE or short_rates.is_short(proto.report.rows)
+        return bytes((VERSION, _FLAG_ZSTD)) + frame
+    return bytes((VERSION, 0)) + body
 
 
 def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
@@ -124,10 +114,9 @@ def plain_bytes(data: bytes) -> int:
 
 
 def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
-    """Read a message; where it has numbers, with what was heard before.
+    """Read a message; where it has numbers, with the names that were received before.
 
-    A report with a number that no name was heard for comes out without rows. Totals of an earlier
-    rgd's report are ignored.
+    A report with a number whose name was not received comes out without rows.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -139,10 +128,7 @@ def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    message = _message_of(proto, name_decoders or NameDecoders())
-    if _is_newer(message, proto) != (data[0] == NEWER_VERSION):
-        raise Malformed(Reason.BAD_STRUCTURE, "message: its version does not fit what it has")
-    return message
+    return _message_of(proto, name_decoders or NameDecoders())
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -152,7 +138,7 @@ def _is_compressed(data: bytes) -> bool:
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
     version, flags = data[0], data[1]
-    if version not in {OLDER_VERSION, NEWER_VERSION}:
+    if version != VERSION:
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
@@ -167,7 +153,6 @@ def _proto_of(message: Message, name_encoder: NameEncoder | None) -> usage_pb2.M
             _write_report(message, proto.report, name_encoder)
         case Hello():
             proto.hello.SetInParent()
-            proto.hello.version = message.version
             proto.hello.shards = written_count(message.shards)
         case Goodbye():
             proto.goodbye.SetInParent()
@@ -197,7 +182,6 @@ def _write_report(
     proto.members = check_count(report.members, "members")
     proto.claim = report.claim
     proto.rival = report.rival
-    proto.version = report.version
     proto.shards = written_count(report.shards)
     if report.shard != WHOLE:
         proto.shard, proto.shard_count = checked_shard(*report.shard)
@@ -210,7 +194,7 @@ def _write_report(
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
         write_keys(rows, proto.rows)
-    write_amounts(rows, proto.rows, period_ns=report.period_ns, is_short=report.is_short)
+    write_amounts(rows, proto.rows)
 
 
 def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
@@ -243,10 +227,8 @@ def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDe
         claim=_read_claim(report.claim),
         rival=report.rival,
         shard=shard,
-        version=report.version,
         shards=read_count(report.shards),
         shard_sequences=read_sequences(report.layouts),
-        is_short=short_rates.is_short(report.rows),
     )
 
 
@@ -280,13 +262,11 @@ def _read_rows(
     if keys is None:
         return None
     groups, kinds = keys
-    return read_amounts(report.rows, groups, kinds, period_ns=report.period_ns)
+    return read_amounts(report.rows, groups, kinds)
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {
-    "hello": lambda sender, proto: Hello(
-        sender, proto.hello.version, read_count(proto.hello.shards)
-    ),
+    "hello": lambda sender, proto: Hello(sender, read_count(proto.hello.shards)),
     "goodbye": lambda sender, _: Goodbye(sender),
     "ask": lambda sender, proto: Ask(
         sender,

@@ -5,9 +5,8 @@ anything else: rows are in order (by group, publish before dispatch), a group ha
 each kind, every column has a number for each row, or none where all are 0, and every count and rate
 is 0 to `COUNT_MAX`, sums included.
 
-Reports have their rates as codes where every reader reads these (`rgd.wire.short_rates`). Otherwise demand is
-written as its difference to admitted work, which is mostly 0, and a rate that equals a whole count in the
-period as that count. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
+Reports have their rates as codes (`rgd.wire.rate_columns`). A record has demand as its difference to
+admitted work, which is mostly 0, and a rate that equals a whole count in the period as that count. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
 number the groups.
 """
 
@@ -20,7 +19,7 @@ from google.protobuf.message import Message
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.rate_words import CodedColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
-from rgd.wire import short_rates, usage_pb2
+from rgd.wire import rate_columns, usage_pb2
 from rgd.wire.errors import Malformed, Reason
 from rgd.wire.keys import read_keys, write_keys
 from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
@@ -50,35 +49,7 @@ def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns:
             of different lengths.
     """
     write_keys(rows, proto)
-    write_amounts(rows, proto, period_ns=period_ns)
-
-
-def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumns:
-    """Read rows; `period_ns` as they were written with.
-
-    Raises:
-        Oversize: more than `ROWS_MAX` rows.
-        Malformed: columns that do not fit together, or a name or number that cannot be one.
-    """
-    groups, kinds = read_keys(proto)
-    return read_amounts(proto, groups, kinds, period_ns=period_ns)
-
-
-def write_amounts(
-    rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int, is_short: bool = False
-) -> None:
-    """Write everything of the rows but their groups and kinds.
-
-    Args:
-        rows: the rows.
-        proto: where to write.
-        period_ns: what their rates cover.
-        is_short: whether all readers read codes in place of rates, where rates are rounded.
-    """
     topics = checked(rows.topics, (len(rows),), "topics")
-    if is_short and short_rates.write(rows, proto):
-        write_columns(proto, _NUMBERS[:1], topics)
-        return
     admitted = checked(rows.admitted, (len(rows), 2), "admitted")
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
     counts = counts_of(admitted, period_ns)
@@ -92,14 +63,14 @@ def write_amounts(
     )
 
 
-def read_amounts(
-    proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes, *, period_ns: int
-) -> UsageColumns:
-    """Read everything else of rows whose groups and kinds are known."""
-    if short_rates.is_short(proto):
-        topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
-        words = short_rates.read(proto, len(groups))
-        return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
+def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumns:
+    """Read rows; `period_ns` as they were written with.
+
+    Raises:
+        Oversize: more than `ROWS_MAX` rows.
+        Malformed: columns that do not fit together, or a name or number that cannot be one.
+    """
+    groups, kinds = read_keys(proto)
     numbers = read_columns(proto, _NUMBERS, len(groups))
     rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")
@@ -110,6 +81,28 @@ def read_amounts(
         admitted=admitted,
         wanted=added(admitted, unmet, "wanted"),
     )
+
+
+def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
+    """Write everything of a report's rows but their groups and kinds.
+
+    Raises:
+        Malformed: columns of different lengths, a negative number, or a rate that is not rounded.
+    """
+    topics = checked(rows.topics, (len(rows),), "topics")
+    checked(rows.admitted, (len(rows), 2), "admitted")
+    checked(rows.wanted, (len(rows), 2), "wanted")
+    rate_columns.write(rows, proto)
+    write_columns(proto, _NUMBERS[:1], topics)
+
+
+def read_amounts(
+    proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes
+) -> CodedColumns:
+    """Read everything else of a report's rows, whose groups and kinds are known."""
+    topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
+    words = rate_columns.read(proto, len(groups))
+    return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
 
 
 def checked(numbers: Ints, shape: tuple[int, ...], what: str) -> Ints:

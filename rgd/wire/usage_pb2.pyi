@@ -3,8 +3,7 @@
 isort:skip_file
 The messages between rgd daemons: the `compact` dialect of the exchange.
 
-On a topic a message is [version u8][flags u8][body]. Version is 1 on the exchange's topic, which members
-of all releases read, and 2 on the topics of shards. Readers ignore fields that they do not know, so a field may
+On a topic a message is [version u8][flags u8][body]. The version is 1. Readers ignore fields that they do not know, so a field may
 be added without a new version. Flag 0x01: the body is one zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
 know. No body is larger than 1 MiB less two bytes, nor more than 64 times its frame. The body, plain, is
 a `Message`. rgd.wire.codec holds the limits and refuses everything else.
@@ -86,7 +85,6 @@ class Report(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     RIVAL_FIELD_NUMBER: _builtins.int
-    VERSION_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
     SHARD_FIELD_NUMBER: _builtins.int
     SHARD_COUNT_FIELD_NUMBER: _builtins.int
@@ -119,8 +117,6 @@ class Report(_message.Message):
     """
     rival: _builtins.int
     """Incarnation of another daemon that sends under the same name, 0 none."""
-    version: _builtins.int
-    """The newest version that the sender reads and writes; 0: not said here."""
     shards: _builtins.int
     """The number of shards whose rows the sender reads; 0 is 1."""
     shard: _builtins.int
@@ -157,7 +153,6 @@ class Report(_message.Message):
         more: _builtins.bool = ...,
         claim: _builtins.int = ...,
         rival: _builtins.int = ...,
-        version: _builtins.int = ...,
         shards: _builtins.int = ...,
         shard: _builtins.int = ...,
         shard_count: _builtins.int = ...,
@@ -165,7 +160,7 @@ class Report(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "layouts", b"layouts", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "shard", b"shard", "shard_count", b"shard_count", "shards", b"shards", "span_begin", b"span_begin", "span_end", b"span_end", "version", b"version", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "layouts", b"layouts", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "shard", b"shard", "shard_count", b"shard_count", "shards", b"shards", "span_begin", b"span_begin", "span_end", b"span_end", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -236,20 +231,17 @@ class Hello(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    VERSION_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
-    version: _builtins.int
-    """As in `Report`."""
     shards: _builtins.int
+    """As in `Report`."""
     def __init__(
         self,
         *,
-        version: _builtins.int = ...,
         shards: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["shards", b"shards", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["shards", b"shards"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -348,9 +340,7 @@ class UsageColumns(_message.Message):
     """Wanted minus admitted, sint64: mostly 0, and otherwise small."""
     unmet_bytes: _builtins.bytes
     admitted_messages_total: _builtins.bytes
-    """Whole units since the sender's start: in records of version 1 of the usage log. Reports had them
-    once, so receivers of a report ignore these four columns.
-    """
+    """Whole units since the sender's start: in records of version 1 of the usage log."""
     admitted_bytes_total: _builtins.bytes
     unmet_messages_total: _builtins.bytes
     """sint64."""
@@ -363,8 +353,7 @@ class UsageColumns(_message.Message):
     numbers: _builtins.bytes
     """The groups' numbers in strictly ascending order, each less the one before it."""
     admitted_high: _builtins.bytes
-    """The rates of a report as codes of 16 bits, in place of columns 4 to 7, 12 and 13, where every receiver
-    reads them. A code is the index of a rate among all rates of the reports' precision, in ascending order:
+    """The rates of a report as codes of 16 bits; a record has columns 4 to 7, 12 and 13 in their place. A code is the index of a rate among all rates of the reports' precision, in ascending order:
     0 to 999, then 1000 to 10000 by steps of 2, from 2000 of 5 and from 5000 of 10, then ten times these from
     10000 on, and so on, up to 9.21e18 thousandths per second.
     The codes' high bytes, of all rows' messages and then of all rows' bytes; the low bytes likewise.

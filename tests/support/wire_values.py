@@ -102,7 +102,7 @@ _reports = st.builds(
     senders,
     sequence=counts,
     period_ns=periods_ns,
-    rows=usage_columns | rounded_columns,
+    rows=rounded_columns,
     full=st.booleans(),
     rows_hash=u64s,
     weight=weights,
@@ -111,17 +111,15 @@ _reports = st.builds(
     rival=u64s,
     more=st.booleans(),
     shard=shards,
-    version=st.integers(0, 3),
     shards=st.integers(1, SHARDS_MAX),
     shard_sequences=st.lists(layouts, max_size=LAYOUTS_MAX).map(tuple),
-    is_short=st.booleans(),
 )
 reports = st.builds(
     lambda report, span: replace(report, span=span if report.full else ALL_ROWS), _reports, spans
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
-    st.builds(Hello, senders, st.integers(0, 3), st.integers(1, SHARDS_MAX)),
+    st.builds(Hello, senders, st.integers(1, SHARDS_MAX)),
     st.builds(Goodbye, senders),
     st.builds(Ask, senders, printable, st.booleans(), shards),
 )

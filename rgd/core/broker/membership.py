@@ -23,9 +23,9 @@ from rgd.core.broker.shard_reader import PARTIAL_ROUNDS, ShardReader
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sender
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
 from rgd.core.exchange.peers import Peers, Receipt
-from rgd.core.exchange.shards import SHARDS_VERSION, WHOLE
+from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
@@ -121,7 +121,6 @@ class Membership:
             return self._take_leave(message, now)
         report = message if isinstance(message, Report) else None
         if report is not None and report.shard != WHOLE:
-            self._note_version(broker, message.sender, SHARDS_VERSION, now)
             return self._shard_reader.receive(report, now)
         receipt = self._peers.receive(message.sender, now, report)
         if receipt in _DROPPED:
@@ -131,7 +130,7 @@ class Membership:
         if not receipt.is_news:
             return []
         effects = self._welcome(broker, receipt, now)
-        self._note_layout(message, now)
+        self._note_layout(message)
         if report is not None:
             effects += self._take_report(report, now)
         elif isinstance(message, Hello) and receipt is Receipt.JOINED:
@@ -245,7 +244,7 @@ class Membership:
         self.reports_received += 1
         if self._peers.weight_of(report.sender.broker) != weight:
             self._sharing.refresh_all(now)
-        if not self._shard_reader.takes_whole(report.sender.broker):
+        if self._shard_reader.is_used:
             return self._take_heartbeat(report, now)
         was_partial = self._usage.is_partial(report.sender.broker)
         self._sharing.refresh(self._usage.apply(report), now)
@@ -266,36 +265,21 @@ class Membership:
             *self._shard_reader.heartbeat(report, now),
         ]
 
-    def _note_layout(self, message: Message, now: Nanos) -> None:
-        """Note which layout a member reads, and which version."""
+    def _note_layout(self, message: Message) -> None:
+        """Note which layout a member reads."""
         broker = message.sender.broker
         peer = self._peers.get(broker)
         if peer is None or peer.incarnation != message.sender.incarnation:
             return
-        layout, version = 1, 0
+        layout = 1
         if isinstance(message, Report | Hello):
-            layout, version = message.shards, message.version
-            if isinstance(message, Report) and message.shard_sequences:
-                version = max(version, SHARDS_VERSION)
+            layout = message.shards
         elif isinstance(message, Ask):
             layout = max(peer.shards, message.shard.of)
         has_changed, peer.shards = layout != peer.shards, layout
         # A new member with the default layout changes the number of readers, too.
         self._count_readers(has_changed=has_changed or not peer.is_counted)
         peer.is_counted = True
-        self._note_version(broker, message.sender, version, now)
-
-    def _note_version(self, broker: str, sender: Sender, version: int, now: Nanos) -> None:
-        """Note a newer version; rows that were read on the exchange's topic come in shards from then on."""
-        peer = self._peers.get(broker)
-        if peer is None or peer.incarnation != sender.incarnation or version <= peer.version:
-            return
-        was_whole = self._shard_reader.takes_whole(broker)
-        peer.version = version
-        if was_whole and not self._shard_reader.takes_whole(broker):
-            self._shard_reader.forget(broker)
-            self._usage.remove(broker)
-            self._sharing.refresh_all(now)
 
     def _count_readers(self, *, has_changed: bool) -> None:
         if has_changed:

@@ -34,7 +34,7 @@ from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.report_parts import parts_of_rows
-from rgd.core.exchange.shards import VERSION, WHOLE, Shard
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.units import Nanos
 
 #: How many heartbeats a broker sends in a round while its own messages do not come back.
@@ -253,7 +253,6 @@ class Publisher:
             self.reported_at = now
             self.alive_at = None
         pending = of.full_state.is_pending if is_whole else of.shards.is_pending(shard)
-        announces = is_whole and (span is not None or len(rows) > 0 or bool(of.shards.layouts))
         report = Report(
             sender=of.identity.sender,
             sequence=of.identity.next_sequence(shard),
@@ -270,10 +269,8 @@ class Publisher:
             claim=of.name.claim(now),
             rival=of.name.rival(now),
             shard=shard,
-            version=VERSION if announces else 0,
             shards=self._settings.shards,
             shard_sequences=of.shards.sequences if is_whole else (),
-            is_short=not is_whole or of.peers.all_read(VERSION),
         )
         of.identity.sent(report)
         if is_whole:

@@ -28,7 +28,7 @@ from rgd.core.exchange.columns import Codes, Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Report
 from rgd.core.exchange.peers import REACH_SLACK, Peers
-from rgd.core.exchange.shards import SHARDS_VERSION, Shard, numbers_of, shard_of
+from rgd.core.exchange.shards import Shard, numbers_of, shard_of
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
@@ -122,11 +122,6 @@ class ShardReader:
     def codes(self, index: GroupIndex, slots: Ints) -> Codes:
         """[slots] the code of the phase of each group's shard."""
         return self._codes[numbers_of(index.name_hashes[slots], self._settings.shards)]
-
-    def takes_whole(self, broker: str) -> bool:
-        """Whether a peer's rows are read on the exchange's own topic."""
-        peer = self._peers.get(broker)
-        return not self.is_used or (peer is not None and peer.version < SHARDS_VERSION)
 
     def is_warm(self, group: str) -> bool:
         """Whether the usage map holds what the peers advertise of a group."""
@@ -402,7 +397,7 @@ class ShardReader:
 
     def _is_complete(self, one: Joined) -> bool:
         """Whether the rows of all live brokers are held."""
-        return all(name in one.equal or self.takes_whole(name) for name in self._peers.names())
+        return all(name in one.equal for name in self._peers.names())
 
     def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
         one.phase = phase

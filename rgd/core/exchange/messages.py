@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
-from rgd.core.exchange.shards import VERSION, WHOLE, Shard
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.snapshot import PolicySnapshot
 
 
@@ -86,15 +86,10 @@ class Report:
     rival: int = 0
     #: The groups that the rows, `full`, `rows_hash` and `sequence` are of.
     shard: Shard = WHOLE
-    #: The newest version that the sender reads; 0: absent in this report.
-    version: int = 0
     #: The number of shards of the layout that the sender reads.
     shards: int = 1
     #: Of each layout with shards that the sender writes: the sequence of its last report of each shard.
     shard_sequences: tuple[tuple[int, ...], ...] = ()
-    #: Whether rates are sent as codes, because every receiver reads these. It is no part of what the report
-    #: says.
-    is_short: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +97,7 @@ class Hello:
     """The sender has just started and asks every broker for its full state."""
 
     sender: Sender
-    #: As in `Report`; 0: an older sender.
-    version: int = VERSION
+    #: As in `Report`.
     shards: int = 1
 
 

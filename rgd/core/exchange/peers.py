@@ -53,9 +53,8 @@ class Peer:
     weight: int = WEIGHT_ONE
     #: 0: its policies come from a table.
     policies_hash: int = 0
-    #: The number of shards that it reads, and the newest version that it reads, as far as it announced them.
+    #: The number of shards that it reads, as far as it announced it.
     shards: int = 1
-    version: int = 0
     #: Whether it is counted among the readers of its layout.
     is_counted: bool = False
     #: The previous incarnation, whose late messages are ignored.
@@ -158,10 +157,6 @@ class Peers:
     def readers(self) -> dict[int, int]:
         """How many peers read each number of shards."""
         return Counter(peer.shards for peer in self._peers.values())
-
-    def all_read(self, version: int) -> bool:
-        """Whether all peers announced that they read a version of the wire."""
-        return all(peer.version >= version for peer in self._peers.values())
 
     def weight_of(self, broker: str) -> int:
         """The weight of a live peer."""

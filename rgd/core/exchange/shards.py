@@ -20,10 +20,6 @@ SHARDS_MAX: Final = 64
 #: changed, and one more if the change is taken back.
 LAYOUTS_MAX: Final = 3
 
-#: The newest version of the wire, and the first one that has shards.
-VERSION: Final = 2
-SHARDS_VERSION: Final = 2
-
 #: The number of a shard, by row or slot id.
 Numbers = NDArray[np.int64]
 #: Hashes of groups' names, by row or slot id.

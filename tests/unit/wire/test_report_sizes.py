@@ -7,6 +7,7 @@ from rgd.core.bounds import BOUNDS
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
+from rgd.core.exchange.precision import RATE_MAX, rounded
 from rgd.core.exchange.report_parts import (
     ROW_BYTES_MAX,
     part_of_state,
@@ -26,7 +27,7 @@ ME = Sender("\N{GOTHIC LETTER AHSA}" * NAME_MAX, (1 << 64) - 1)
 def rows_of(name_length: int, unmet: int) -> UsageColumns:
     """A little more than one part, with numbers of as many bytes as there are."""
     count = BOUNDS.exchange.part_bytes_max // (ROW_BYTES_MAX + name_length) + 5
-    admitted = np.full((count, 2), COUNT_MAX - unmet, np.int64)
+    admitted = np.full((count, 2), 0 if unmet else RATE_MAX, np.int64)
     return UsageColumns(
         groups=tuple(f"{number:0{name_length}}" for number in range(count)),
         kinds=np.zeros(count, np.uint8),
@@ -40,7 +41,7 @@ def test_a_message_is_no_larger_than_an_exchange_takes() -> None:
     assert MESSAGE_MAX == PAYLOAD_BYTES_MAX
 
 
-@pytest.mark.parametrize("unmet", [0, COUNT_MAX - 1])
+@pytest.mark.parametrize("unmet", [0, RATE_MAX])
 @pytest.mark.parametrize("name_length", [5, 80, NAME_MAX])
 def test_the_largest_numbers_and_names_fit_a_part(
     monkeypatch: pytest.MonkeyPatch, name_length: int, unmet: int
@@ -65,7 +66,7 @@ def test_the_largest_numbers_and_names_fit_a_part(
 
 def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
-    rows = rows_of(80, COUNT_MAX - 1)
+    rows = rows_of(80, RATE_MAX)
     index = GroupIndex()
     slots = index.slots(rows.groups, rows.kinds)
     numbering = NameEncoder()
@@ -79,7 +80,7 @@ def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_reports_of_different_groups_stay_far_below_the_ratio() -> None:
     dice = np.random.default_rng(82)
-    amounts = np.floor(20 * dice.pareto(1.2, (5_000, 2)) + 20).astype(np.int64) * 1000
+    amounts = rounded(np.floor(20 * dice.pareto(1.2, (5_000, 2)) + 20).astype(np.int64) * 1000)
     rows = UsageColumns(
         groups=tuple(f"tenant-{number // 10:04}-group-{number % 10}" for number in range(5_000)),
         kinds=np.zeros(5_000, np.uint8),

@@ -60,7 +60,6 @@ def test_members_that_claim_reports_in_64_shards_cause_no_more_asks(seat: Seat) 
                 report("", usage(1)),
                 sender=Sender(f"made-up-{number}", 1),
                 sequence=turn,
-                version=2,
                 shards=SHARDS,
                 shard_sequences=((5 + turn,) * SHARDS,),
             )

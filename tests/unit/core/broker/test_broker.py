@@ -15,7 +15,6 @@ from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
-from rgd.core.exchange.shards import VERSION
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
@@ -98,7 +97,6 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
         period_ns=ms(1000),
         rows_hash=advertised_hash([row]),
         members=2,
-        version=VERSION,
     )
 
 

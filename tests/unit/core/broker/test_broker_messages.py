@@ -16,7 +16,6 @@ from rgd.core.exchange.columns import NO_USAGE, ShareColumns
 from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.exchange.shards import VERSION
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import share_out
@@ -103,21 +102,6 @@ def test_reported_rates_are_rounded_and_counted_ones_are_not(live: Desk) -> None
     (logged,) = record.record.rows
     assert rounded(np.array(reported.wanted)).tolist() == list(reported.wanted)
     assert rounded(np.array(logged.usage.wanted)).tolist() != list(logged.usage.wanted)
-
-
-def test_rates_are_sent_as_codes_while_every_peer_reads_them(live: Desk) -> None:
-    live.ask(20, at=2100)
-    sent = reports(live.wake(3000))
-    live.hear(replace(report("b2", sequence=1), version=VERSION), 3010)
-    live.ask(40, at=3100)
-    sent += reports(live.wake(4000))
-    live.hear(report("b3", sequence=1), 4010)
-    live.ask(80, at=4100)
-    sent += reports(live.wake(5000))
-    live.hear(replace(report("b3", sequence=2), version=VERSION), 5010)
-    live.ask(160, at=5100)
-    sent += reports(live.wake(6000))
-    assert [one.is_short for one in sent] == [True, True, False, True]
 
 
 # Policies.

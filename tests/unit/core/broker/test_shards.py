@@ -3,38 +3,30 @@
 Not covered: several brokers (tests/simulation/test_shards.py) and topics (tests/contract/exchange/test_shards.py).
 """
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
 from rgd.core.broker.shard_phase import Phase
-from rgd.core.exchange.messages import Ask, Hello, Message, Report, Sender
+from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.peers import REACH_SLACK
-from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard, shard_of
+from rgd.core.exchange.shards import LAYOUTS_MAX, Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.wire.codec import NEWER_VERSION, OLDER_VERSION, decode, encode
-from rgd.wire.name_dictionary import NameDecoders
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.broker.desk import ME, Desk, Effects
 from tests.unit.core.values import key, ms, report, usage
 
 OF_GOLD = shard_of("gold", 4)
 ELSEWHERE = next(f"g{place}" for place in range(99) if shard_of(f"g{place}", 4) != OF_GOLD)
 PEER = Sender("b2", 1)
-RECORDED = json.loads(
-    (Path(__file__).resolve().parents[3] / "data" / "wire_version_1.json").read_text()
-)
 
 
 def heartbeat(sequence: int, *sequences: int, shards: int = 4) -> Report:
     """A peer's report on the exchange's topic, which says what it sent in each shard."""
     said = (tuple(sequences),) if sequences else ()
-    return Report(PEER, sequence, 10**9, version=2, shards=shards, shard_sequences=said)
+    return Report(PEER, sequence, 10**9, shards=shards, shard_sequences=said)
 
 
 def in_shard(report_: Report, shard: Shard = OF_GOLD) -> Report:
@@ -79,7 +71,7 @@ def test_a_shard_is_warm_when_own_and_peers_rows_are_held(joined: Desk) -> None:
 
 def test_rows_come_from_the_shard_and_not_from_the_exchanges_topic(joined: Desk) -> None:
     row = usage(20)
-    joined.hear(replace(report("b2", row, sequence=2), version=2), 2310)
+    joined.hear(report("b2", row, sequence=2), 2310)
     assert not joined.broker.usage.rows_of("b2")
     joined.hear(in_shard(report("b2", row)), 2320)
     assert set(joined.broker.usage.rows_of("b2")) == {key()}
@@ -174,54 +166,6 @@ def test_layouts_that_are_sent_are_bounded(joined: Desk) -> None:
         joined.hear(Hello(Sender(f"c{place}", 1), shards=layout), 2310)
     assert len(joined.broker.shards.layouts) == LAYOUTS_MAX
     assert joined.broker.shards.layouts[0] == 4
-
-
-# A member of the release before, which reads and writes version 1 alone.
-
-
-def _recorded() -> dict[str, Message]:
-    names = NameDecoders()
-    return {what: decode(bytes.fromhex(data), names) for what, data in RECORDED["messages"].items()}
-
-
-def _sent_whole(broker: Broker, effects: Effects) -> list[Report]:
-    assert broker.shards.is_whole
-    return [each for each in reports(effects) if each.shard == WHOLE]
-
-
-@pytest.mark.parametrize("shards", [1, 4])
-def test_an_older_member_is_heard_and_answered_in_its_version(seat: Seat, shards: int) -> None:
-    desk, old = seat(shards=shards), _recorded()
-    desk.go_live()
-    desk.ask(5, 2010)
-    desk.hear(old["hello"], 2020)
-    desk.hear(old["full"], 2030)
-    desk.hear(old["changed"], 2040)
-    rows = desk.broker.usage.rows_of("broker-old")
-    assert [row.wanted.messages for row in rows.values()] == [30_000, 12_345, 1_000]
-    # Its hello is answered with all rows, in bytes of its version.
-    answers = [
-        each for at in range(2050, 3100, 50) for each in _sent_whole(desk.broker, desk.wake(at))
-    ]
-    assert any(each.full for each in answers)
-    assert [row.group for each in answers for row in each.rows] == ["gold"]
-    assert all(encode(each)[0] == OLDER_VERSION for each in answers)
-    # Its last heartbeat has the hash of just these rows: nothing is asked for.
-    assert not asks(desk.hear(old["heartbeat"], 3110))
-    desk.hear(old["goodbye"], 3120)
-    assert not desk.broker.usage.rows_of("broker-old")
-    assert desk.broker.shards.is_whole == (shards == 1)
-
-
-def test_members_of_this_release_are_sent_the_newer_version(seat: Seat) -> None:
-    desk = seat()
-    desk.go_live()
-    desk.ask(5, 2010)
-    desk.hear(Hello(PEER), 2020)
-    answers = [each for at in range(2050, 3100, 50) for each in reports(desk.wake(at))]
-    with_row = next(each for each in answers if len(each.rows))
-    assert encode(with_row)[0] == NEWER_VERSION
-    assert with_row.version == NEWER_VERSION
 
 
 def test_heartbeats_that_lie_about_64_shards_cost_an_ask_a_round_and_heal(seat: Seat) -> None:

@@ -1,6 +1,6 @@
 """Rates as reports have them: near the exact rates, in their order, and each with a code.
 
-Not covered: their bytes (tests/unit/wire/test_short_rates.py).
+Not covered: their bytes (tests/unit/wire/test_rate_columns.py).
 """
 
 import numpy as np

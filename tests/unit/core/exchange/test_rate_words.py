@@ -1,6 +1,6 @@
 """Rows with words in place of rates: the same to everybody who reads them.
 
-Not covered: how they are stored (test_row_store.py), how they are sent (tests/unit/wire/test_short_rates.py).
+Not covered: how they are stored (test_row_store.py), how they are sent (tests/unit/wire/test_rate_columns.py).
 """
 
 import numpy as np

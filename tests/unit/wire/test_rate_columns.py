@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report, Sender
-from rgd.core.exchange.precision import RATES, rounded
+from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.rate_words import rates_of
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.wire import codec, short_rates
+from rgd.wire import rate_columns
 from rgd.wire.errors import Malformed, Reason
-from rgd.wire.usage_pb2 import Message as MessageProto
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
 
 ROWS = UsageColumns.of(
@@ -30,12 +28,12 @@ SENDER = Sender("b1", 1)
 
 def written(rows: UsageColumns = ROWS) -> ColumnsProto:
     proto = ColumnsProto()
-    assert short_rates.write(rows, proto)
+    rate_columns.write(rows, proto)
     return proto
 
 
 def test_rates_come_back() -> None:
-    rates = rates_of(short_rates.read(written(), len(ROWS)))
+    rates = rates_of(rate_columns.read(written(), len(ROWS)))
     assert rates[:2].T.tolist() == ROWS.admitted.tolist()
     assert rates[2:].T.tolist() == ROWS.wanted.tolist()
 
@@ -50,42 +48,10 @@ def test_rows_of_another_precision_are_not_written(column: str) -> None:
     off = {column: np.array([[1_001, 1]] * len(ROWS))}
     proto = ColumnsProto()
     rows = replace(ROWS, **off)  # type: ignore[arg-type]  # columns of numbers
-    assert not short_rates.write(rows, proto)
+    with pytest.raises(Malformed) as caught:
+        rate_columns.write(rows, proto)
+    assert caught.value.reason is Reason.BAD_NUMBER
     assert proto == ColumnsProto()
-
-
-@pytest.mark.parametrize("is_short", [False, True])
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_report_has_codes_where_all_read_them_and_rates_are_rounded(
-    *, is_short: bool, more: int
-) -> None:
-    rows = replace(ROWS, wanted=ROWS.wanted + 2 * RATES[1_000] * more + more)
-    data = codec.encode(Report(SENDER, 1, 1_000_000_007, rows, is_short=is_short))
-    proto = MessageProto.FromString(data[2:]).report.rows
-    assert short_rates.is_short(proto) == (is_short and not more)
-    decoded = codec.decode(data)
-    assert isinstance(decoded, Report)
-    assert decoded.rows == rows
-
-
-def test_a_row_takes_half_the_bytes() -> None:
-    """Of rates as estimates are, which no whole count in a period gives."""
-    dice = np.random.default_rng(14)
-    count = 2_000
-    admitted = rounded((10 ** dice.uniform(3, 9, (count, 2))).astype(np.int64))
-    rows = UsageColumns(
-        tuple(f"g{number}" for number in range(count)),
-        np.zeros(count, np.uint8),
-        np.ones(count, np.int64),
-        admitted,
-        admitted,
-    )
-    long = codec.encode(Report(SENDER, 1, 1_000_000_007, rows))
-    short = codec.encode(Report(SENDER, 1, 1_000_000_007, rows, is_short=True))
-    names = codec.encode(
-        Report(SENDER, 1, 1_000_000_007, replace(rows, admitted=0 * admitted, wanted=0 * admitted))
-    )
-    assert len(short) - len(names) < 0.6 * (len(long) - len(names))
 
 
 @pytest.mark.parametrize(
@@ -110,5 +76,5 @@ def test_what_is_no_code_is_refused(changes: dict[str, bytes], reason: Reason) -
     for name, data in changes.items():
         setattr(proto, name, data)
     with pytest.raises(Malformed) as caught:
-        short_rates.read(proto, len(ROWS))
+        rate_columns.read(proto, len(ROWS))
     assert caught.value.reason is reason

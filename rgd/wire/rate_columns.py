@@ -1,8 +1,8 @@
 """Rates of rows as columns of 16-bit codes (proto: UsageColumns `admitted_high` and the three after it).
 
 Law: `read` gives back what `write` was given, and `write` takes only rows whose rates all have the precision
-of reports (`rgd.core.exchange.precision`); for any other rows it writes nothing. Whatever the bytes,
-`read` answers with rates that the precision has, or raises `Malformed`.
+of reports (`rgd.core.exchange.precision`). Whatever the bytes, `read` answers with rates that the precision
+has, or raises `Malformed`.
 
 The high bytes of a column compress well, because they are mostly the magnitude of a rate; the low bytes do
 not. So high and low bytes are apart, and messages and bytes. Demand is the difference of its code to that of
@@ -30,29 +30,21 @@ _CODE_MAX: Final = len(RATES) - 1
 _Columns = NDArray[np.int64]
 
 
-def write(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> bool:
-    """Write the rates of rows, if they are rounded; otherwise nothing is written.
+def write(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
+    """Write the rates of rows.
 
-    Returns:
-        Whether they were.
+    Raises:
+        Malformed: they are not rounded.
     """
-    if rows.admitted.shape != rows.wanted.shape or rows.admitted.shape != (len(rows), 2):
-        return False
     admitted = codes_of(rows.admitted)
     wanted = codes_of(rows.wanted)
     if admitted is None or wanted is None:
-        return False
+        raise Malformed(Reason.BAD_NUMBER, "rates: expected rounded ones")
     proto.admitted_high, proto.admitted_low = _high(admitted.T), _low(admitted.T)
     unmet = _differences(admitted, wanted)
     if unmet.any():
         proto.unmet_high = _high(unmet)
         proto.unmet_low = _low(unmet[unmet > 0])
-    return True
-
-
-def is_short(proto: usage_pb2.UsageColumns) -> bool:
-    """Whether rows have their rates in these columns."""
-    return len(proto.admitted_high) > 0
 
 
 def read(proto: usage_pb2.UsageColumns, count: int) -> Words:
