@@ -29,7 +29,6 @@ from sim.caller import (
 )
 from sim.clock import Clock
 from sim.fault import Deed, Fault
-from sim.forger import forgery
 from sim.member import Member
 from sim.network import Network
 from sim.recording import Recording
@@ -181,8 +180,6 @@ class Cluster:
             match fault.deed:
                 case Deed.JOIN | Deed.DUPLICATE:
                     self._start(place)
-                case Deed.FORGE:
-                    self._forge(fault, place)
                 case Deed.LEAVE if member is not None:
                     self.world.stop(member)
                 case Deed.CRASH if member is not None:
@@ -203,13 +200,6 @@ class Cluster:
             elif fault.deed is Deed.SLOW:
                 self.world.network.slow_ns.pop(self.names[place], None)
         self._cut()
-
-    def _forge(self, fault: Fault, place: int) -> None:
-        member = self.members[place]
-        if fault not in self.acting or member is None:
-            return
-        self.world.forge(forgery(member.broker, self.world.dice))
-        self.world.at(self.world.now + fault.amount_ns, self._forge, fault, place)
 
     def _cut(self) -> None:
         cut: set[tuple[str, str]] = set()

@@ -19,8 +19,6 @@ class Deed(StrEnum):
     JOIN = "join"
     #: The same, under the name of the broker at the place `of`.
     DUPLICATE = "duplicate"
-    #: Somebody writes messages in their names, one every `amount_ns`.
-    FORGE = "forge"
     #: Sends a goodbye; starts again at the end.
     LEAVE = "leave"
     #: Falls silent; starts again at the end, with another incarnation.
@@ -55,9 +53,7 @@ class Deed(StrEnum):
 _CUTTING = frozenset({Deed.CUT, Deed.SPLIT, Deed.MUTE, Deed.DEAF})
 
 #: Deeds that `random_faults` draws from.
-_RANDOM = tuple(
-    deed for deed in Deed if deed not in (Deed.JOIN, Deed.DUPLICATE, Deed.FORGE, Deed.CLOCK)
-)
+_RANDOM = tuple(deed for deed in Deed if deed not in (Deed.JOIN, Deed.DUPLICATE, Deed.CLOCK))
 
 
 @dataclass(frozen=True, slots=True)

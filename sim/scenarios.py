@@ -108,9 +108,6 @@ def _zombies(ground: Ground) -> tuple[Fault, ...]:
         duplicate_ns = _at(ground, begin + float(dice.uniform(-1, 1.2)) * length)
         begin_ns = max(duplicate_ns, ground.begin_ns)
         faults.append(Fault(Deed.DUPLICATE, (half + place,), begin_ns, of=place))
-        forged_ns = _at(ground, float(dice.uniform(0, 20)))
-        every_ns = int(dice.uniform(0.05, 1) * ground.round_ns)
-        faults.append(Fault(Deed.FORGE, (place,), forged_ns, forged_ns + ground.round_ns, every_ns))
     return tuple(faults)
 
 
@@ -292,7 +289,7 @@ _ALL: Final = (
     ),
     Scenario(
         "zombies",
-        "stopped, cut off and slow brokers with duplicates, while somebody forges messages",
+        "stopped, cut off and slow brokers with duplicates",
         workloads.steady(3.0),
         daemons=6,
         rounds=50,

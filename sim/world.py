@@ -49,9 +49,6 @@ from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
 from sim.network import Network
 
-#: The address of whoever forges messages.
-FORGER = "forger"
-
 #: From settings and the moment (of the member's own clock) to a brain.
 BrainMaker = Callable[[BrokerSettings, Nanos], Brain]
 
@@ -127,10 +124,6 @@ class World:
     def freeze(self, member: Member, duration_ns: int) -> None:
         """Let nothing happen at a member for a while, and then everything at once."""
         member.frozen_until = max(member.frozen_until, self.now + duration_ns)
-
-    def forge(self, message: Message) -> None:
-        """Let somebody who is no member write a message, in whosever name."""
-        self.broadcast(FORGER, message)
 
     def set_policies(self, snapshot: PolicySnapshot) -> None:
         """Put a policy snapshot in force everywhere."""

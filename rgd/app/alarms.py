@@ -28,7 +28,6 @@ _WARNINGS: Final = frozenset(
         AlarmCode.PEER_EXPIRED,
         AlarmCode.NAME_CONFLICT,
         AlarmCode.NAME_YIELDED,
-        AlarmCode.FORGED,
         AlarmCode.SEQUENCE_REFUSED,
         AlarmCode.TOO_MANY_BROKERS,
         AlarmCode.WEIGHT_BOUNDED,

@@ -77,7 +77,6 @@ class Telemetry:
         yield Sample("rgd_groups_without_slot", (), core.sharing.slotless)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
         yield Sample("rgd_name_conflict", (), core.name.is_contested(now))
-        yield Sample("rgd_forged_total", (), core.identity.forged_total)
         yield Sample("rgd_weights_bounded_total", (), core.membership.weights_bounded)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))
         figures = daemon.parts.policies.figures()

@@ -56,9 +56,6 @@ from rgd.core.units import NS_PER_MS, NS_PER_S
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
 
-#: Bits of the seed of later incarnations, which must be unpredictable for others.
-SEED_BITS: Final = 128
-
 
 _log = structlog.get_logger("rgd")
 
@@ -263,7 +260,6 @@ def core_settings(
         peers_max=exchange.peers_max,
         backlog=settings.backlog.to_core(),
         stock_period_ns=exchange.pulsar_period_s * NS_PER_S if exchange.has_stock_brokers else 0,
-        incarnation_seed=secrets.randbits(SEED_BITS),
     )
 
 

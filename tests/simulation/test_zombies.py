@@ -1,4 +1,4 @@
-"""Two daemons under one name: stopped, cut off or split off and back; and forged messages.
+"""Two daemons under one name: stopped, cut off or split off and back.
 
 What must hold: over ten rounds no more is admitted than the stated bound, and when it is over one
 daemon of each name is left. Not covered: real processes (tests/e2e/test_one_name.py).
@@ -10,7 +10,6 @@ import pytest
 
 from rgd.core.broker.effects import AlarmCode
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.fault import Deed
 from sim.member import Member
@@ -26,8 +25,6 @@ QUOTA = 300.0
 TWO_FOR_A_ROUND = 0.05
 #: What one cut off from its own words grants beside the others, of three: 1 / 3 (`equal`).
 CUT_OFF = 1 / 3
-#: What a round of forged messages in all three names adds over ten rounds.
-FORGED = 0.12
 
 
 def busy() -> Cluster:
@@ -225,35 +222,6 @@ def test_late_messages_of_a_crashed_daemon_do_not_stop_its_restart(seed: int) ->
     assert (again.halted, asker.halted) == (None, None)
 
 
-# Forged.
-
-
-def test_goodbyes_forged_in_all_names_lift_the_quota_for_a_moment_once() -> None:
-    cluster = busy()
-    for _ in range(100):
-        for member in cluster.members:
-            cluster.world.forge(Goodbye(member.broker.identity.sender))
-        cluster.run_s(0.1)
-    # Brokers that lost each other need one report, which waits for a tick: a third of a second in all.
-    assert most_admitted(cluster, 5) <= 1.08
-    cluster.run_s(2)
-    assert cluster.agrees()
-    assert cluster.shares() == pytest.approx([100] * 3, rel=0.02)
-
-
-def test_a_report_forged_in_the_name_of_one_costs_it_two_rounds_at_most() -> None:
-    cluster = busy()
-    victim = cluster.members[0]
-    me = victim.broker.identity.sender
-    cluster.world.forge(Report(me, (1 << 63) - 1, 1, full=True))
-    cluster.world.forge(Report(me, victim.broker.sequence + 1, 1, full=True))
-    cluster.run_s(2)
-    assert victim.broker.identity.forged_total >= 1
-    assert victim.broker.identity.sender != me
-    assert cluster.agrees()
-    assert cluster.shares() == pytest.approx([100] * 3, rel=0.02)
-
-
 # All of it, by chance.
 
 
@@ -270,13 +238,16 @@ def test_the_scenario_of_one_zombie_breaks_no_law(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_zombies_and_forgers_do_one_daemon_of_each_name_is_left(seed: int) -> None:
+def test_whatever_zombies_do_one_daemon_of_each_name_is_left(seed: int) -> None:
     outcome = run(SCENARIOS["zombies"], seed=seed)
     assert outcome.violations == []
     live = outcome.cluster.live
     names = Counter(member.broker.settings.sender.broker for member in live)
     assert names == {"broker-000": 1, "broker-001": 1, "broker-002": 1}
     assert {member.broker.mode for member in live} == {Mode.LIVE}
-    away = sum(fault.deed in (Deed.CUT, Deed.SLOW) for fault in outcome.cluster.faults)
+    deeds = Counter(fault.deed for fault in outcome.cluster.faults)
+    away = deeds[Deed.CUT] + deeds[Deed.SLOW]
+    # One that is cut off has an equal part among the brokers that it still knew: stopped ones had expired.
+    part = 1 / max(1, 3 - deeds[Deed.FREEZE])
     assert outcome.figures.overshoot_10 is not None
-    assert outcome.figures.overshoot_10 <= 1 + away * CUT_OFF + TWO_FOR_A_ROUND + FORGED
+    assert outcome.figures.overshoot_10 <= 1 + away * part + TWO_FOR_A_ROUND

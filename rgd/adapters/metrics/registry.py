@@ -183,11 +183,6 @@ METRICS: Final = (
         "1 while another daemon uses this broker's name, else 0.",
     ),
     Metric(
-        "rgd_forged_total",
-        MetricType.COUNTER,
-        "Messages in this daemon's name and incarnation that it did not send.",
-    ),
-    Metric(
         "rgd_weights_bounded_total",
         MetricType.COUNTER,
         "Reports of peers with a weight out of bounds, which counted as the bound.",

@@ -397,7 +397,6 @@ class Broker:
         reports, record = self.publisher.finish_round(event.now, ungoverned, last=True)
         # These reports are not sent, because peers drop this broker's rows at its goodbye.
         self.publisher.reports_sent -= len(reports)
-        self.identity.is_leaving = True
         effects.append(Append(record))
         return [*effects, *self.stock.farewell(), *self.publisher.goodbye()]
 

@@ -69,8 +69,6 @@ class AlarmCode(StrEnum):
     NAME_YIELDED = "name_yielded"
     #: The other daemon has gone, and this broker has its name again.
     NAME_BACK = "name_back"
-    #: Another process sent a message in this broker's name and incarnation.
-    FORGED = "forged"
     SEQUENCE_REFUSED = "sequence_refused"
     TOO_MANY_BROKERS = "too_many_brokers"
     WEIGHT_BOUNDED = "weight_bounded"

@@ -35,8 +35,7 @@ REPORTS_A_COMPARISON: Final = 8
 
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
-#: Most peers of each sort (silent, or departed after a doubted goodbye) that a check removes; the next
-#: check is due at once.
+#: Most silent peers that a check removes; the next check is due at once.
 GONE_A_CHECK: Final = 1
 
 #: Changes of the peers' names that are stored at once between two checks; further ones are stored
@@ -164,15 +163,11 @@ class Membership:
             return []
         expiry_ns = self._settings.expiry_ns
         effects: list[Effect] = []
-        for code, gone in (
-            (AlarmCode.PEER_LEFT, self._peers.departed(now, GONE_A_CHECK)),
-            (AlarmCode.PEER_EXPIRED, self._peers.expire(now, expiry_ns, GONE_A_CHECK)),
-        ):
-            for broker in gone:
-                self._forget(broker, now)
-                effects.append(Alarm(code, broker))
-            self._count_readers(has_changed=bool(gone))
+        for broker in self._peers.expire(now, expiry_ns, GONE_A_CHECK):
+            self._forget(broker, now)
+            effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
         if effects:
+            self._count_readers(has_changed=True)
             # Others may be gone too. Requests come first, because a peer may have thousands of rows.
             self.check_at = now
             self._is_to_remember = True

@@ -1,24 +1,19 @@
-"""Handles messages under this broker's name: its own, those of another daemon, and forged ones.
+"""Handles messages under this broker's name: its own, and those of another daemon.
 
-Law: messages of others under the name change this broker's state only by the rules of `name_claim`
-and `identity`, and the answers are bounded: one message every `min_interval`, and one new
-incarnation a round.
-
-A forged message, one under this name and incarnation that this broker did not send, makes it take
-another incarnation. It sends a goodbye for the former one, so that the peers drop the forged rows,
-and a hello and its full state for the new one.
+Law: messages of others under the name change this broker's state only by the rules of `name_claim`,
+and the answers are bounded: one message every `min_interval`.
 """
 
 from typing import Final
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt
 from rgd.core.broker.exchange_state import ExchangeState
 from rgd.core.broker.mode import Signal
 from rgd.core.broker.name_claim import Ruling
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import NO_USAGE
-from rgd.core.exchange.messages import Goodbye, Hello, Message, Report
+from rgd.core.exchange.messages import Hello, Message, Report
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.units import Nanos
 
@@ -48,17 +43,11 @@ class OwnName:
         self._exchange_state = exchange_state
         self._publisher = publisher
         self._shard_reader = sources.shard_reader
-        #: When the next new incarnation is due, and when the last one was taken.
-        self._renew_at: Nanos | None = None
-        self._renewed_at: Nanos | None = None
 
     @property
     def due_at(self) -> Nanos | None:
         """When `check` has something to do."""
-        claim_at = self._claim.due_at
-        if self._renew_at is None or claim_at is None:
-            return claim_at if self._renew_at is None else self._renew_at
-        return min(self._renew_at, claim_at)
+        return self._claim.due_at
 
     @property
     def trouble(self) -> str | None:
@@ -67,16 +56,13 @@ class OwnName:
 
     def check(self, now: Nanos) -> list[Effect]:
         """Do what is due."""
-        effects = self._rule(self._claim.check(now), now)
-        if self._renew_at is not None and now >= self._renew_at:
-            effects += self._renew(now)
-        return effects
+        return self._rule(self._claim.check(now), now)
 
     def read_back(self, message: Message, now: Nanos) -> list[Effect]:
         """Handle a message in this broker's name and incarnation."""
-        if self._identity.is_forged(message):
-            return self._catch_forger(now)
         is_recent = False
+        if isinstance(message, Report) and not self._identity.has_sent(message):
+            return []
         if isinstance(message, Report) and message.shard != WHOLE:
             self._shard_reader.read_back(message, now)
         elif isinstance(message, Report):
@@ -90,9 +76,7 @@ class OwnName:
         return self.come_back(Signal.BACK, now) if is_recent else []
 
     def receive(self, message: Message, now: Nanos) -> list[Effect]:
-        """Handle a message of a former incarnation, or of another daemon under this name."""
-        if self._identity.is_former(message.sender):
-            return self._catch_forger(now) if self._identity.is_forged(message) else []
+        """Handle a message of another daemon under this name."""
         return self._rule(self._claim.meet(message, now), now)
 
     def come_back(self, signal: Signal, now: Nanos) -> list[Effect]:
@@ -106,20 +90,6 @@ class OwnName:
         self._claim.doubt(now)
         asked = self._shard_reader.rejoin(now)
         return [*rejoined, self._publisher.hello(now), *asked]
-
-    def _catch_forger(self, now: Nanos) -> list[Effect]:
-        """Take a new incarnation after a forged message, because the peers may hold forged rows."""
-        self._identity.forged_total += 1
-        alarm = Alarm(AlarmCode.FORGED, self._name)
-        if self._claim.is_lost or not self._claim.is_started:
-            return [alarm]
-        since = self._renewed_at
-        if since is not None and now - since < self._settings.round_ns:
-            # The forger may continue, so at most one new incarnation is taken a round.
-            self._renew_at = Nanos(since + self._settings.round_ns)
-            self._publisher.show_life(now)
-            return [alarm]
-        return [alarm, *self._renew(now)]
 
     @property
     def _taken(self) -> str:
@@ -163,12 +133,4 @@ class OwnName:
 
     def _release(self, now: Nanos) -> list[Effect]:
         """Send at once that this daemon gives up the name, so that others know its owner."""
-        self._renew_at = None
         return [self._publisher.report(NO_USAGE, now)] if self._claim.is_started else []
-
-    def _renew(self, now: Nanos) -> list[Effect]:
-        """Take another incarnation, and send the full state in it."""
-        self._renew_at, self._renewed_at = None, now
-        goodbye = Publish(Goodbye(self._identity.sender))
-        self._identity.renew()
-        return [goodbye, self._publisher.hello(now), *self._publisher.report_again(now)]

@@ -218,12 +218,6 @@ class Publisher:
         rows, span = part
         return [self.report(rows, now, span=span)]
 
-    def report_again(self, now: Nanos) -> list[Effect]:
-        """Send the full state from its beginning."""
-        self._of.full_state.abandon()
-        self._of.shards.answer_all(now)
-        return self.report_state(now) if self._of.shards.is_whole else []
-
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
         # No peer can hold the rows yet that an ending round has picked, but the hash covers them.
@@ -272,7 +266,6 @@ class Publisher:
             shards=self._settings.shards,
             shard_sequences=of.shards.sequences if is_whole else (),
         )
-        of.identity.sent(report)
         if is_whole:
             of.link.sent(report.sequence, now)
         else:

@@ -59,8 +59,6 @@ class BrokerSettings:
     bounds: Bounds = BOUNDS
     #: The number of shards that this broker reads.
     shards: int = 1
-    #: The seed of the incarnations after the first; secret and random in a daemon.
-    incarnation_seed: int = 0
 
     @property
     def patience_ns(self) -> int:

@@ -59,8 +59,6 @@ class Joined:
     equal: set[str] = field(default_factory=set)
     #: By broker: a sequence that a heartbeat contained and that was not received yet, and since when.
     missing: dict[str, tuple[int, Nanos]] = field(default_factory=dict)
-    #: By broker: a sequence that was received and that no heartbeat says, and since when.
-    ahead: dict[str, tuple[int, Nanos]] = field(default_factory=dict)
     asked_at: dict[str, Nanos] = field(default_factory=dict)
     #: Whether all peers were asked since the shard was joined or cut off.
     is_asked: bool = False
@@ -70,7 +68,6 @@ class Joined:
         self.sequences.pop(broker, None)
         self.equal.discard(broker)
         self.missing.pop(broker, None)
-        self.ahead.pop(broker, None)
         self.asked_at.pop(broker, None)
 
 
@@ -283,8 +280,8 @@ class ShardReader:
         """Whether reports that a heartbeat says were sent are missing for too long."""
         received = one.sequences.get(broker, 0)
         if said < received:
-            return self._is_forged(one, broker, said, now)
-        one.ahead.pop(broker, None)
+            # Topics are not ordered among each other.
+            return False
         if said == received:
             one.missing.pop(broker, None)
             if said == 0:
@@ -299,20 +296,6 @@ class ShardReader:
             return False
         # The heartbeat vouches for a sequence that would be too far ahead by itself.
         one.sequences[broker] = max(received, said - REACH_SLACK)
-        return True
-
-    def _is_forged(self, one: Joined, broker: str, said: int, now: Nanos) -> bool:
-        """Whether the last report was not sent by the broker, because no heartbeat says so for a round."""
-        received = one.sequences[broker]
-        sequence, since = one.ahead.setdefault(broker, (received, now))
-        if sequence != received:
-            one.ahead[broker] = (received, now)
-            return False
-        if now - since < self._settings.round_ns:
-            return False
-        del one.ahead[broker]
-        one.sequences[broker] = said
-        one.equal.discard(broker)
         return True
 
     def _ask(self, one: Joined, broker: str, now: Nanos) -> list[Effect]:

@@ -11,10 +11,8 @@ would have to leave. The claimant gets the name when it sends something after
 yielded it or sent a goodbye. Late messages of a former incarnation are ignored for
 `late_ns`, and so are reports whose sequence was already received.
 
-A goodbye counts at once. If its sender sends again, the goodbye was forged: the
-member is back. For `DOUBT_TIMES` x `late_ns` from then on, a goodbye in its name counts only after
-the sender has been silent for `late_ns`. Sequences that are too far ahead
-(`REACH_A_MS`) and names beyond `peers_max` are refused.
+A goodbye counts at once; if its sender sends again, it is back. Sequences that are too far ahead
+(`REACH_A_MS`) and names beyond `peers_max` are refused, so that a member's fault stays small.
 """
 
 from collections import Counter
@@ -36,9 +34,6 @@ REACH_SLACK: Final = 10_000
 
 #: How long after its sender's last message a late one may still arrive, by default.
 LATE_NS: Final = 1_200_000_000
-
-#: How long the goodbyes of a member that came back from one are doubted, in `late_ns`.
-DOUBT_TIMES: Final = 50
 
 
 @dataclass(slots=True)
@@ -65,8 +60,6 @@ class Peer:
     claimed_at: Nanos | None = None
     #: The claim to its name in its last report.
     claim: Claim = Claim.HELD
-    #: When a doubted goodbye in its name arrived.
-    goodbye_at: Nanos | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +105,6 @@ class Peers:
         self._peers: dict[str, Peer] = {}
         #: Peers that sent a goodbye, kept until they would have expired; at most `peers_max`.
         self._left: dict[str, _Left] = {}
-        #: Peers that came back from a goodbye, and when; at most `peers_max`.
-        self._doubted: dict[str, Nanos] = {}
 
     def receive(self, sender: Sender, now: Nanos, report: Report | None = None) -> Receipt:
         """Record a message of a sender.
@@ -130,7 +121,7 @@ class Peers:
             return Receipt.CLAIMED
         if peer is None:
             return self._receive_new(sender, report, now)
-        if peer.claim is not Claim.YIELDED and peer.goodbye_at is None:
+        if peer.claim is not Claim.YIELDED:
             if sender.incarnation == peer.former and now - peer.since < self._late_ns:
                 return Receipt.STALE
             if not self._has_won(peer, now):
@@ -179,29 +170,15 @@ class Peers:
         """Remove a peer that sent a goodbye.
 
         Returns:
-            False if that incarnation is unknown, or the goodbye is doubted.
+            False if that incarnation is unknown.
         """
         peer = self._peers.get(sender.broker)
         if peer is None or peer.incarnation != sender.incarnation:
             return False
-        doubted_at = self._doubted.get(sender.broker)
-        if doubted_at is not None and now - doubted_at < DOUBT_TIMES * self._late_ns:
-            if peer.goodbye_at is None:
-                peer.goodbye_at = now
-            return False
-        self._leave(sender.broker, now)
+        if len(self._left) >= self._peers_max:
+            del self._left[next(iter(self._left))]
+        self._left[sender.broker] = _Left(self._peers.pop(sender.broker), now)
         return True
-
-    def departed(self, now: Nanos, at_most: int | None = None) -> list[str]:
-        """Remove up to `at_most` peers that were silent after a doubted goodbye; returns their names."""
-        gone = [
-            name
-            for name, peer in self._peers.items()
-            if peer.goodbye_at is not None and now - peer.goodbye_at > self._late_ns
-        ][:at_most]
-        for name in gone:
-            self._leave(name, now)
-        return gone
 
     def expire(self, now: Nanos, expiry_ns: int, at_most: int | None = None) -> list[str]:
         """Remove up to `at_most` peers that were silent for longer than `expiry_ns`; returns their names."""
@@ -238,26 +215,20 @@ class Peers:
 
     @property
     def remembered(self) -> int:
-        """Goodbyes that are remembered, and names whose goodbyes are doubted; at most `peers_max` of either."""
-        return len(self._left) + len(self._doubted)
+        """Goodbyes that are remembered; at most `peers_max`."""
+        return len(self._left)
 
     def __len__(self) -> int:
         return len(self._peers)
 
     def _receive_again(self, peer: Peer, report: Report | None, now: Nanos) -> Receipt:
-        if report is None:
-            is_late = False
-        else:
-            if self._is_beyond(peer, report, now):
-                # Its silence continues. A genuine sender expires, and rejoins with any sequence.
-                return Receipt.BEYOND
-            if report.claim is Claim.YIELDED:
-                peer.claim = Claim.YIELDED
-                return Receipt.YIELDED
-            is_late = report.sequence <= peer.sequence
+        if report is not None and self._is_beyond(peer, report, now):
+            # Its silence continues. A sender that really is so far expires, and rejoins with any sequence.
+            return Receipt.BEYOND
+        if report is not None and report.claim is Claim.YIELDED:
+            peer.claim = Claim.YIELDED
+            return Receipt.YIELDED
         peer.received_at = now
-        if peer.goodbye_at is not None and not is_late:
-            peer.goodbye_at = None
         return Receipt.KNOWN
 
     def _receive_new(self, sender: Sender, report: Report | None, now: Nanos) -> Receipt:
@@ -274,9 +245,6 @@ class Peers:
         former = None
         if left is not None:
             former = left.peer.former if is_former else left.peer.incarnation
-            if is_former or now - left.at <= self._late_ns:
-                # It never left, or a forged goodbye made it take another incarnation.
-                self._doubt(sender.broker, now)
             del self._left[sender.broker]
         self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
         return Receipt.JOINED
@@ -292,17 +260,6 @@ class Peers:
             return False
         reach = REACH_SLACK + (now - peer.received_at) // NS_PER_MS * REACH_A_MS
         return report.sequence - peer.sequence > reach
-
-    def _leave(self, broker: str, now: Nanos) -> None:
-        if len(self._left) >= self._peers_max:
-            del self._left[next(iter(self._left))]
-        self._left[broker] = _Left(self._peers.pop(broker), now)
-
-    def _doubt(self, broker: str, now: Nanos) -> None:
-        self._doubted.pop(broker, None)
-        if len(self._doubted) >= self._peers_max:
-            del self._doubted[next(iter(self._doubted))]
-        self._doubted[broker] = now
 
     def _has_won(self, peer: Peer, now: Nanos) -> bool:
         """Whether another incarnation may take the name that it claims."""

@@ -1,4 +1,4 @@
-"""Peers that forge, flood or say what is absurd: what the broker does, and what stays bounded.
+"""Peers that flood or send what is absurd: what the broker does, and what stays bounded.
 
 Not covered: how names, sequences and goodbyes are kept (tests/unit/core/exchange/test_peers_hostile.py),
 messages in our own name (test_own_name.py).
@@ -6,15 +6,15 @@ messages in our own name (test_own_name.py).
 
 from dataclasses import replace
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
+from rgd.core.broker.effects import Alarm, AlarmCode, Remember
 from rgd.core.broker.membership import REMEMBERS_A_CHECK
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Sender
 from rgd.core.shares.model import WEIGHT_MAX
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects, reports
-from tests.unit.core.values import held, key, ms, rates, report, usage
+from tests.unit.core.broker.desk import Desk, Effects, reports
+from tests.unit.core.values import held, key, rates, report, usage
 
 B2, B2_AGAIN = Sender("b2", 1), Sender("b2", 2)
 
@@ -102,31 +102,6 @@ def test_names_that_come_by_the_hundred_are_stored_a_few_times(live: Desk) -> No
     assert len(stored.peers) == 500
 
 
-# Goodbyes.
-
-
-def test_a_forged_goodbye_lifts_no_share_once_its_owner_has_answered(live: Desk) -> None:
-    wants_all(live)
-    live.hear(report("b2", usage(500)), 2100)
-    assert live.share() == rates(50)
-    assert codes(live.hear(Goodbye(B2), 2200)) == [AlarmCode.PEER_LEFT]
-    # Its owner hears the same, and takes another incarnation: a message's way, and back.
-    live.hear(Hello(B2_AGAIN), 2210)
-    live.hear(report("b2", usage(500), sequence=2, incarnation=2, full=True), 2211)
-    assert live.share() == rates(50)
-    # From then on a goodbye in its name moves nothing while it speaks.
-    for at in range(2300, 12_000, 100):
-        assert live.hear(Goodbye(B2_AGAIN), at) == ()
-        live.hear(report("b2", usage(500), sequence=at, incarnation=2), at + 1)
-        live.wake(at + 2)
-        live.read_back(at + 3)
-        assert live.share() == rates(50)
-    # And counts when it falls silent, before it would have expired.
-    live.hear(Goodbye(B2_AGAIN), 12_000)
-    live.run(12_000, 13_500)
-    assert live.broker.peers.names() == []
-
-
 # Sequences.
 
 
@@ -168,15 +143,3 @@ def test_our_own_weight_counts_for_us_as_it_does_for_the_others(seat: Seat) -> N
     assert word.weight == WEIGHT_MAX
     desk.hear(report("b2", usage(500)), 3100)
     assert desk.share().messages == 90_500
-
-
-def test_what_we_ask_of_others_is_asked_as_who_we_are_now(live: Desk) -> None:
-    live.wake(3000)
-    live.hear(Goodbye(ME), 3100)
-    me = live.broker.identity.sender
-    live.hear(report("b2"), 3150)
-    effects = live.hear(report("b2", sequence=3, rows_hash=99), 3200)
-    assert Publish(Ask(me, "b2")) in effects
-    assert me != ME
-    assert live.broker.own_name.due_at is None
-    assert live.broker.name.claim(ms(3200)) == 0

@@ -1,4 +1,4 @@
-"""Peers under messages that are forged or absurd: goodbyes, sequences, names, weights, claims.
+"""Peers under absurd messages: goodbyes, sequences, names, weights, claims.
 
 Not covered: what the broker does about each (tests/unit/core/broker/test_membership_hostile.py).
 """
@@ -9,7 +9,6 @@ import pytest
 
 from rgd.core.exchange.messages import Claim, Sender
 from rgd.core.exchange.peers import (
-    DOUBT_TIMES,
     LATE_NS,
     REACH_A_MS,
     REACH_SLACK,
@@ -54,50 +53,6 @@ def test_one_that_speaks_on_after_its_goodbye_is_back_after_the_time_of_late_mes
     assert peers.receive(ONE, ms(101 + LATE_MS)) is Receipt.STALE
     assert say(peers, ONE, 6, 101 + LATE_MS) is Receipt.JOINED
     assert say(peers, ONE, 7, 102 + LATE_MS) is Receipt.KNOWN
-
-
-@pytest.mark.parametrize("way", ["as itself", "as another incarnation"])
-def test_the_next_goodbye_of_one_that_came_back_counts_after_its_silence_only(way: str) -> None:
-    peers = heard()
-    peers.leave(ONE, ms(100))
-    sender = ONE if way == "as itself" else TWO
-    back = 200 + LATE_MS if sender is ONE else 150
-    assert say(peers, sender, 6, back) is Receipt.JOINED
-    assert not peers.leave(sender, ms(back + 100))
-    assert peers.names() == ["b"]
-    # It speaks on: forged again.
-    assert say(peers, sender, 7, back + 200) is Receipt.KNOWN
-    assert peers.departed(ms(back + 5000)) == []
-    assert not peers.leave(sender, ms(back + 5000))
-    assert not peers.leave(sender, ms(back + 5100))
-    assert peers.departed(ms(back + 5000 + LATE_MS)) == []
-    # A late message is no sign of life.
-    assert say(peers, sender, 7, back + 5001) is Receipt.KNOWN
-    assert peers.departed(ms(back + 5001 + LATE_MS)) == ["b"]
-    assert peers.names() == []
-
-
-def test_a_doubted_goodbye_makes_way_for_a_successor_at_once() -> None:
-    peers = heard()
-    peers.leave(ONE, ms(100))
-    say(peers, TWO, 6, 150)
-    peers.leave(TWO, ms(300))
-    assert say(peers, THREE, 1, 310) is Receipt.RESTARTED
-
-
-def test_a_goodbye_is_believed_again_when_the_doubt_is_long_ago() -> None:
-    peers = heard()
-    peers.leave(ONE, ms(100))
-    say(peers, TWO, 6, 150)
-    later = Nanos(ms(150) + DOUBT_TIMES * LATE_NS)
-    assert peers.leave(TWO, later)
-
-
-def test_who_restarts_in_order_is_not_doubted() -> None:
-    peers = heard()
-    peers.leave(ONE, ms(100))
-    assert say(peers, TWO, 1, 101 + LATE_MS) is Receipt.JOINED
-    assert peers.leave(TWO, ms(5000))
 
 
 # Sequences.
@@ -154,11 +109,9 @@ def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
         now = Nanos(place * 2 * (LATE_NS + 1))
         for sender in (Sender(f"b{place}", 1), Sender(f"b{place}", 2)):
             assert peers.receive(sender, now) is Receipt.JOINED
-            peers.leave(sender, now)
-        # The second goodbye was doubted.
-        assert peers.departed(Nanos(now + LATE_NS + 1)) == [f"b{place}"]
+            assert peers.leave(sender, now)
         assert len(peers) == 0
-        assert peers.remembered == 2 * min(1 + place, 10)
+        assert peers.remembered == min(1 + place, 10)
 
 
 # Weights.
@@ -206,7 +159,6 @@ def test_one_name_is_one_peer_whoever_speaks_for_it() -> None:
     peers = heard()
     for at in range(10, 10_000, 7):
         say(peers, (ONE, TWO, THREE)[at % 3], 6 + at, at, claim=Claim(at % 4))
-        peers.departed(ms(at))
         peers.expire(ms(at), EXPIRY_NS)
         assert len(peers) <= 1
 
