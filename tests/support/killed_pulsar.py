@@ -148,6 +148,12 @@ class Cluster:
             round(sum(process.memory_info().rss for process in processes) / 1e6, 1),
         )
 
+    async def until_held(self, descriptors: int) -> None:
+        """Wait until all daemons together hold at most so many descriptors."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while self.held().descriptors > descriptors:  # noqa: ASYNC110 - other processes
+                await asyncio.sleep(_LOOK_S)
+
     def _is_fair(self, views: Sequence[Mapping[str, Any]]) -> bool:
         part = QUOTA / len(self._pairs[0])
         near = [abs(_share(views[place]) - part) < NEAR * part for place in self._pairs[0]]

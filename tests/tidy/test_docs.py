@@ -6,6 +6,7 @@ Not covered: whether a page is true.
 import re
 from pathlib import Path
 
+from sim.scenarios import SCENARIOS
 from tests.tidy import tree
 
 DOCS = tree.ROOT / "docs"
@@ -52,6 +53,10 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
         "# A `head`, or two\n[x](#a-head-or-two) [y](#b) [z](gone.md) [w](https://a.b/)\n"
     )
     assert dead_links(page) == ["page.md: #b", "page.md: gone.md"]
+
+
+def test_the_readme_says_how_many_scenarios_there_are() -> None:
+    assert f"# {len(SCENARIOS)} scenarios" in tree.text("README.md")
 
 
 def test_the_list_of_decisions_has_each_once_in_order_by_its_title() -> None:

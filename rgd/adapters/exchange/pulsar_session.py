@@ -60,7 +60,7 @@ READ_PAUSE_S_MAX: Final = 2.0
 CHANGING_MAX: Final = 8
 _opening: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-opening")
 _closing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-closing")
-#: What the client says of a send when its producer will never work again.
+#: What the client says of a send when its producer may never work again.
 _FINAL_FAULTS: Final = frozenset(
     {
         "AlreadyClosed",
@@ -132,8 +132,9 @@ class PulsarSession:
         self.unauthenticated = 0
         #: The credential files as they were just before they were read.
         self.credentials: Fingerprint = ()
-        #: Why this session will never work again, as reported by the client; None if it may.
-        self.fault: str | None = None
+        #: Why it does not read, or send, and may never do so again; None from the next success on.
+        self._reading_fault: str | None = None
+        self._sending_fault: str | None = None
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join the topic; `listener` is called in the reading thread, and must not raise.
@@ -195,6 +196,11 @@ class PulsarSession:
             self._unanswered.discard(answer)
             raise self._translated(type(exc).__name__) from exc
         return answer
+
+    @property
+    def fault(self) -> str | None:
+        """Why this session may never work again, as reported by the client; None while it works."""
+        return self._reading_fault or self._sending_fault
 
     @property
     def unreadable(self) -> int:
@@ -336,7 +342,7 @@ class PulsarSession:
         except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
             if not self._closing.is_set():
                 # Reading has stopped, and nothing else would detect it.
-                self.fault = self.fault or f"reading ended: {type(exc).__name__}"
+                self._reading_fault = f"reading ended: {type(exc).__name__}"
                 LOGGER.exception("%s: internal error in the reading thread", self._topic)
         finally:
             reader.close()
@@ -351,7 +357,7 @@ class PulsarSession:
             except ConnectionLost as exc:
                 LOGGER.info("%s: reading: %s", self._topic, exc)
                 if reader.from_start:
-                    self.fault = self.fault or f"reading: {exc}"
+                    self._reading_fault = f"reading: {exc}"
                     return
                 self._read_again(reader)
 
@@ -362,12 +368,14 @@ class PulsarSession:
             pause_s = min(2 * pause_s, READ_PAUSE_S_MAX)
             try:
                 reader.open()
+                # The topic was missing, or we were refused, for a while only.
+                self._reading_fault = None
                 break
             except (ConnectionLost, ExchangeDown) as exc:
                 LOGGER.info("%s: reading: %s", self._topic, exc)
             except Refused as exc:
                 if exc.fault in _FINAL_FAULTS:
-                    self.fault = self.fault or f"reading failed: {exc}"
+                    self._reading_fault = f"reading failed: {exc}"
                 LOGGER.info("%s: reading: %s", self._topic, exc)
 
     def _hand_on(self, delivery: Delivery, listener: Callable[[Delivery], None]) -> None:
@@ -394,14 +402,15 @@ class PulsarSession:
         if answer.done():
             return
         if result == pulsar.Result.Ok:
+            self._sending_fault = None
             answer.set_result(_position(message_id))
         else:
             answer.set_exception(self._translated(result.name))
 
     def _translated(self, fault: str) -> RgdError:
-        """The error for a failed send; stores a fault that no further send can fix."""
-        if fault in _FINAL_FAULTS and self.fault is None:
-            self.fault = f"sending failed: {fault}"
+        """The error for a failed send; stores a fault after which the client seldom sends again."""
+        if fault in _FINAL_FAULTS:
+            self._sending_fault = f"sending failed: {fault}"
         return translate(fault, url=self._url, topic=self._topic)
 
 

@@ -183,7 +183,7 @@ async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_mo
     proxy.freeze()
     publishing = await begun(session.publish(b"lost"))
     assert session._session is not None
-    session._session.fault = "a test says so"
+    session._session._sending_fault = "injected"
     await until(lambda: session.attempts >= 1)
     await proxy.strand()
     with pytest.raises(ExchangeDown, match="replaced"):

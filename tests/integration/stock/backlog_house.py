@@ -113,8 +113,8 @@ def _without(value: Any) -> Any:
 class Topics(Operator):
     """Makes backlogs: publishes, acknowledges, closes ledgers, and asks Pulsar what it says."""
 
-    def __init__(self, apache: PulsarStandalone) -> None:
-        super().__init__(apache)
+    def __init__(self, apache: PulsarStandalone, *further: str) -> None:
+        super().__init__(apache, *further)
         self.apache = apache
         #: Consumers and readers that stay connected.
         self.kept: list[pulsar.Consumer | pulsar.Reader] = []
@@ -201,11 +201,11 @@ class Topics(Operator):
 
     async def get(self, path: str) -> Any:
         """What Pulsar answers."""
-        return json.loads(await self.answer(self._url + path) or b"null")
+        return json.loads(await self.answer(path) or b"null")
 
     async def text(self, path: str) -> str:
         """What Pulsar answers at a path that is not below `/admin/v2/`."""
-        return str(await self.answer(f"{self.apache.admin_url}/{path}"), "utf-8")
+        return str(await self.answer(f"/{path}"), "utf-8")
 
     async def stats(self, topic: str) -> dict[str, Any]:
         """Pulsar's stats of a topic, partitioned or not."""

@@ -8,12 +8,14 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.daemon import RgdDaemon
@@ -150,10 +152,20 @@ def is_in_force(found: bytes, body: dict[str, int] | None) -> bool:
 
 
 class Operator:
-    """Changes a Pulsar over REST, as pulsar-admin does."""
+    """Changes a Pulsar over REST, as pulsar-admin does.
 
-    def __init__(self, apache: PulsarStandalone) -> None:
-        self._url = f"{apache.admin_url}/admin/v2/"
+    Args:
+        apache: the cluster's first broker.
+        further: the admin URLs of its other brokers. A broker never answers a question about a bundle that gets its
+            owner while it looks the owner up; then the next broker is asked.
+    """
+
+    def __init__(self, apache: PulsarStandalone, *further: str) -> None:
+        self._brokers = deque([apache.admin_url, *further])
+
+    @property
+    def _url(self) -> str:
+        return f"{self._brokers[0]}/admin/v2/"
 
     async def call(self, method: str, path: str, body: Any = None) -> None:
         """One change; fails the test if Pulsar refuses it."""
@@ -183,8 +195,8 @@ class Operator:
             try:
                 return is_done(self._url + path)
             except TimeoutError:
-                # A lookup of a bundle that just got its owner may never be answered.
                 is_repeated = True
+                self._brokers.rotate()
                 return False
 
         async with asyncio.timeout(TIMEOUT_S):
@@ -192,18 +204,21 @@ class Operator:
             while not await asyncio.to_thread(is_done_in_time):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(REPEAT_S)
 
-    async def answer(self, url: str) -> bytes:
-        """What Pulsar answers; fails the test if it refuses."""
+    async def answer(self, path: str) -> bytes:
+        """What Pulsar answers to a path below /admin/v2/, or a whole URL; fails the test if it refuses."""
 
         def ask() -> bytes | None:
             try:
-                with urllib.request.urlopen(url, timeout=CALL_TIMEOUT_S) as said:
+                with urllib.request.urlopen(
+                    urljoin(self._url, path), timeout=CALL_TIMEOUT_S
+                ) as said:
                     return bytes(said.read())
             except urllib.error.HTTPError as error:
                 if is_to_be_repeated(error):
                     return None
                 raise
             except TimeoutError:
+                self._brokers.rotate()
                 return None
             except urllib.error.URLError as error:
                 # It was sent on to a broker that has just ended.
@@ -223,7 +238,7 @@ class Operator:
         """
         await self.call("DELETE" if body is None else "POST", path, body)
         async with asyncio.timeout(TIMEOUT_S):
-            while not is_in_force(await self.answer(self._url + path), body):
+            while not is_in_force(await self.answer(path), body):
                 pass
 
     async def namespace(self, name: str) -> None:

@@ -30,7 +30,7 @@ class Cluster(Topics):
     """Both brokers, and which topics are where."""
 
     def __init__(self, first: PulsarStandalone, second: FurtherBroker) -> None:
-        super().__init__(first)
+        super().__init__(first, second.admin_url)
         self.second = second
         self.addresses = first.admin_url.removeprefix("http://"), second.address
 

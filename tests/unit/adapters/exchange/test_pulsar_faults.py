@@ -83,10 +83,16 @@ class FaultySession(PulsarSession):
         """Answer at once."""
 
 
+class EndedSession(FaultySession):
+    """Reports that it does not work."""
+
+    @property
+    def fault(self) -> str:
+        return "sending failed: TopicTerminated"
+
+
 async def test_a_session_that_says_it_is_dead_is_a_table_that_is_lost() -> None:
-    session = FaultySession(URL, TOPIC, PulsarSettings())
-    session.fault = "sending failed: TopicTerminated"
-    assert "TopicTerminated" in await lost_after(session)
+    assert "TopicTerminated" in await lost_after(EndedSession(URL, TOPIC, PulsarSettings()))
 
 
 async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
