@@ -105,14 +105,16 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, unless it is held already; creates the folder.
+        """Take the lock, unless it is held already; creates the folder, also one that was removed meanwhile.
 
         Raises:
             LogLocked: another process, or another log of this one, has it.
             OSError: the folder cannot be created or locked.
         """
-        if self._descriptor is not None:
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink > 0:
             return
+        # A file that was removed with its folder locks nothing that others could open.
+        self.release()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

@@ -7,6 +7,7 @@ in test_full_disk.py. Not covered: how long `append` takes (bench/usagelog.py).
 import asyncio
 import errno
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -215,6 +216,31 @@ async def test_an_outage_is_reported_once_and_loses_nothing_that_the_queue_can_h
     assert state_of(log) == (5, 0, 4, None)
     assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(5)]
     assert alarms.count == 2
+
+
+async def test_a_folder_that_is_removed_is_made_again_and_indexes_continue(
+    make_log: MakeLog, tmp_path: Path, alarms: Alarms
+) -> None:
+    log = make_log(tmp_path / "root" / "log", retry_ms=1)
+    await log.open()
+    append(log, 0, 1)
+    await log.flush()
+    shutil.rmtree(tmp_path / "root")
+    append(log, 2)
+    assert (await alarms.next()).trouble is not None
+    append(log, 3, 4)
+    assert (await alarms.next()).trouble is None
+    await log.flush()
+    assert (log.lost, log.synced_index, log.trouble) == (1, 4, None)
+    entries, damaged = read(tmp_path / "root" / "log")
+    assert [(item.entry.index, item.entry.payload) for item in entries] == [
+        (3, payload_of(3)),
+        (4, payload_of(4)),
+    ]
+    assert damaged == []
+    second = make_log(tmp_path / "root" / "log")
+    with pytest.raises(LogLocked):
+        await second.open()
 
 
 async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(
