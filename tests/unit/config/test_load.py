@@ -43,6 +43,8 @@ def test_without_any_source_there_are_the_defaults_of_the_design() -> None:
     assert settings.http.body_max_bytes == 8 * 1024 * 1024
     assert settings.log.segment_bytes == 64 * 1024 * 1024
     assert settings.policies.source is PoliciesSource.TABLE
+    # PIP-82's example: a change of 10 % is reported, and everything once in N rounds.
+    assert (settings.exchange.tolerance, settings.exchange.full_every_rounds) == (0.1, 10)
 
 
 @pytest.mark.parametrize("key", FIELDS)

@@ -4,6 +4,7 @@ Not covered: whole ranges of values (tests/property/test_wire_round_trips.py), e
 (test_segment.py), and Pulsar's own code reading ours (that needs a JVM).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import google_crc32c
@@ -91,6 +92,19 @@ def test_a_reader_outside_gets_what_the_producer_wrote() -> None:
     stamped, bare = (bytes.fromhex(FRAMES[i]["frame_hex"]) for i in (2, 0))
     assert frame.headers_and_payload(stamped) == stamped[stamped.index(b"\x0e\x01") :]
     assert frame.headers_and_payload(bare) == bare
+
+
+@pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
+def test_what_the_broker_adds_leaves_the_producers_bytes_as_they_are(
+    vector: dict[str, Any],
+) -> None:
+    """PIP-70: the part stands in front, and no checksum is calculated again."""
+    entry = decode_entry(bytes.fromhex(vector["frame_hex"]))
+    bare = encode_entry(replace(entry, broker=None))
+    for broker in (BrokerEntryMetadata(1, 2), BrokerEntryMetadata(U32_MAX, U32_MAX)):
+        stamped = encode_entry(replace(entry, broker=broker))
+        assert stamped.endswith(bare)
+        assert frame.headers_and_payload(stamped) == bare
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rgd.adapters.usagelog import tiering
 from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits
-from rgd.adapters.usagelog.tier_state import TierState, lag_of
+from rgd.adapters.usagelog.tier_state import TierLag, TierState, lag_of
 from rgd.adapters.usagelog.tiering import (
     TierAlarm,
     TierDeleted,
@@ -360,6 +360,33 @@ def test_the_lag_rises_at_every_roll_without_any_upload(world: World, tmp_path: 
     assert lag.upload_oldest_s == 0
     again.stop()
     assert again.lag(T0) is None
+
+
+def test_segments_go_up_in_order_and_the_lag_is_known_while_an_upload_hangs(
+    world: World, tier_place: str
+) -> None:
+    """KIP-963: the lag is the distance of base offsets, and no lock of the upload is acquired for it."""
+    world.write()
+    closed = world.closed()
+    first_of_active = int(segments_in(world.folder)[-1].stem)
+    uploader = world.uploader(Objects(tier_place), local_s=3600)
+    put, carried = uploader.tier.put, []
+
+    def slow(segment: TieredSegment, data: bytes, marks: bytes) -> None:
+        found: list[TierLag | None] = []
+        # Of another thread, as a scrape's: a lock that this one holds would stop it.
+        scrape = threading.Thread(target=lambda: found.append(uploader.lag(T0)), daemon=True)
+        scrape.start()
+        scrape.join(TIMEOUT_S)
+        lag = found[0]
+        assert lag is not None
+        assert lag.upload_records == first_of_active - segment.first_index
+        carried.append(segment.first_index)
+        put(segment, data, marks)
+
+    uploader.tier.put = slow  # type: ignore[method-assign]
+    uploader.cycle()
+    assert carried == [one.first_index for one in closed]
 
 
 def test_a_single_record_that_was_uploaded_is_no_lag() -> None:
