@@ -43,6 +43,12 @@ class TestShared:
         assert (house.drain(A), house.drain(B)) == (250, 0)
         assert house.limiter.split_of(key("gold")) is None
 
+    def test_all_namespaces_of_a_tenant_take_from_one_bucket(self) -> None:
+        house = House(replace(gold(None), name="house"))
+        assert house.ask(A, 250).granted
+        refused = house.ask(None, namespace="acme/other")
+        assert (refused.granted, refused.group) == (False, "house")
+
     def test_a_group_that_says_nothing_does_as_the_daemon(self) -> None:
         house = House()
         house.limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind), topic_split=EVEN)
