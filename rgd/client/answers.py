@@ -1,19 +1,23 @@
 """What is asked and what is answered, and how both are written for the daemon.
 
 Laws: a question always says `attempt`; what a newer daemon adds to an answer is ignored. Amounts are
-whole numbers from 0 on.
+whole numbers from 0 on, and no answer grants more than its question asked for: one that does is no answer.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from rgd.client.errors import BadSetting
 
 #: Largest amount of a question: what the daemon counts in (int64).
 AMOUNT_MAX: Final = (1 << 63) - 1
+
+#: An amount or a time in an answer.
+Count = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 
 
 class Source(StrEnum):
@@ -52,8 +56,8 @@ class Answer(Struct, frozen=True, gc=False):
 
     granted: bool
     #: How much may pass.
-    messages: int = 0
-    bytes: int = 0
+    messages: Count = 0
+    bytes: Count = 0
     #: False: no limit applies to the name.
     governed: bool = True
     #: Granted, but above a soft limit.
@@ -61,7 +65,7 @@ class Answer(Struct, frozen=True, gc=False):
     limited_by: str | None = None
     group: str | None = None
     dimension: str | None = None
-    retry_after_ms: int | None = None
+    retry_after_ms: Count | None = None
     quota_type: str | None = None
     held: bool | None = None
     #: Of an item that the daemon refuses to decide, and why.
@@ -122,13 +126,18 @@ def settle_body(unused: dict[Name, tuple[int, int]]) -> bytes:
     return _encode([_Settled(*name, *amounts) for name, amounts in unused.items()])
 
 
-def answers_of(body: bytes, count: int) -> list[Answer] | None:
-    """The answers to so many questions; None where the body is something else."""
+def answers_of(body: bytes, questions: Sequence[Question]) -> list[Answer] | None:
+    """The answers to these questions; None where the body is something else."""
     try:
         answers = _decode_answers(body)
     except msgspec.MsgspecError:
         return None
-    return answers if len(answers) == count else None
+    if len(answers) != len(questions):
+        return None
+    for answer, asked in zip(answers, questions, strict=True):
+        if answer.messages > asked.messages or answer.bytes > asked.bytes:
+            return None
+    return answers
 
 
 def reason_of(body: bytes) -> str:

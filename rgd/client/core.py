@@ -297,7 +297,8 @@ class ClientCore:
     def _batch_answered(
         self, batch: _Batch, status: int, body: bytes, sent_at: int, now: int
     ) -> None:
-        answers = answers_of(body, len(batch.tickets)) if status == 200 else None
+        questions = [ticket.question for ticket in batch.tickets]
+        answers = answers_of(body, questions) if status == 200 else None
         if status == 200 and answers is None:
             # Something else listens there.
             self._no_answer(batch, sent_at, now)

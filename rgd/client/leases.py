@@ -14,12 +14,12 @@ of the limit and its wait. Until that wait is over callers are refused here: the
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from rgd.client.answers import Answer, Name, Question, Source
+from rgd.client.answers import Answer, Count, Name, Question, Source
 from rgd.client.hold import NS_PER_MS, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -45,17 +45,18 @@ IDLE_NS: Final = 1000 * NS_PER_MS
 class LeaseAnswer(Struct):
     """What the daemon answers about a lease; all amounts are what was newly granted."""
 
-    lease_id: str | None = None
+    #: Part of the path of later calls.
+    lease_id: Annotated[str, Meta(pattern=r"^[\w-]{1,64}$")] | None = None
     #: Null: nothing limits this dimension.
-    messages: int | None = 0
-    bytes: int | None = 0
-    expires_in_ms: int = 0
-    refresh_in_ms: int = 0
+    messages: Count | None = 0
+    bytes: Count | None = 0
+    expires_in_ms: Count = 0
+    refresh_in_ms: Count = 0
     over: bool = False
     limited_by: str | None = None
     group: str | None = None
     dimension: str | None = None
-    retry_after_ms: int | None = None
+    retry_after_ms: Count | None = None
     quota_type: str | None = None
     held: bool | None = None
 

@@ -1,6 +1,7 @@
 """Carries the calls of a client over HTTP: TCP, TLS or a unix socket, connections kept.
 
-Law: a token is sent and never shown. A call ends within `timeout_s`; what went wrong is `CallFailed`.
+Law: a token is sent and never shown. A call ends within `timeout_s`; what went wrong is `CallFailed`. No answer
+takes more memory than `ANSWER_BYTES_MAX`: compressed ones are not asked for, and not opened.
 A token file is read again when the daemon refuses the token, so that tokens can be changed under a running client.
 """
 
@@ -16,6 +17,9 @@ from rgd.errors import RgdError
 
 #: Longest token file that is read, in bytes.
 TOKEN_BYTES_MAX: Final = 64 << 10
+
+#: Longest answer in bytes; an array of 10,000 refusals with the longest names of groups has less.
+ANSWER_BYTES_MAX: Final = 16 << 20
 
 #: Connections beside those of questions and leases: what goes back, and probes.
 _CONNECTIONS_BESIDE: Final = 2
@@ -47,7 +51,9 @@ class Transport:
         else:
             connector = aiohttp.TCPConnector(limit=limit, ssl=self._tls or True)
         timeout = aiohttp.ClientTimeout(total=self._settings.timeout_s)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        self._session = aiohttp.ClientSession(
+            connector=connector, timeout=timeout, auto_decompress=False
+        )
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
@@ -67,14 +73,14 @@ class Transport:
 
     async def _call(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         assert self._session is not None, "use `async with`"
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
             async with self._session.request(
                 method, self._base + path, data=body, headers=headers, allow_redirects=False
             ) as response:
-                return response.status, await response.read()
+                return response.status, await _body_of(response)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # A TimeoutError is an OSError; a ValueError is an address that is none.
             raise CallFailed(str(error) or type(error).__name__) from error
@@ -88,6 +94,18 @@ class Transport:
             # It is being replaced: the daemon's refusal stands until it is there.
             return False
         return self._token != before
+
+
+async def _body_of(response: aiohttp.ClientResponse) -> bytes:
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > ANSWER_BYTES_MAX:
+            raise CallFailed(
+                f"the server's answer has more than {ANSWER_BYTES_MAX} bytes: it is no rgd daemon"
+            )
+    return b"".join(chunks)
 
 
 def _token(settings: ClientSettings) -> str | None:

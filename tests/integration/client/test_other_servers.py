@@ -1,0 +1,129 @@
+"""Something else than a daemon answers: nothing of it is believed, and it costs no memory.
+
+Real servers on loopback. Not covered: a daemon that is away (test_clients.py).
+"""
+
+import asyncio
+import gzip
+import json
+import resource
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from rgd.client import Client, ClientSettings, Name, Source
+from rgd.client.answers import AMOUNT_MAX
+from rgd.client.transport import ANSWER_BYTES_MAX, CallFailed, Transport
+
+ORDERS = Name("acme", "orders")
+PATIENT_S = 20.0
+ZEROS_MIB = 300
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def server(handler: Handler) -> AsyncIterator[str]:
+    """A server that answers everything alike; its URL."""
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def settings_of(url: str) -> ClientSettings:
+    return ClientSettings(when_away="closed", url=url, timeout_s=PATIENT_S)
+
+
+def answering(item: Any) -> Handler:
+    """Answers each question with this."""
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response([item] * len(json.loads(await request.read())))
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param({"granted": True, "messages": -5}, id="negative"),
+        pytest.param({"granted": True, "bytes": -1}, id="negative-bytes"),
+        pytest.param({"granted": True, "messages": 6}, id="more-than-asked"),
+        pytest.param({"granted": True, "messages": 5, "bytes": 1}, id="bytes-not-asked"),
+        pytest.param({"granted": True, "messages": AMOUNT_MAX + 1}, id="beyond-int64"),
+        pytest.param({"granted": True, "messages": 1.5}, id="no-whole-number"),
+        pytest.param({"granted": False, "retry_after_ms": -1}, id="wait-negative"),
+        pytest.param({"granted": "yes"}, id="no-boolean"),
+        pytest.param({}, id="no-answer"),
+    ],
+)
+async def test_an_answer_that_no_daemon_gives_is_none(item: dict[str, Any]) -> None:
+    async with server(answering(item)) as url, Client(settings_of(url)) as client:
+        answer = await client.limiter(ORDERS).acquire(5)
+    assert (answer.source, answer.granted, answer.messages) == (Source.AWAY, False, 0)
+
+
+@pytest.mark.parametrize(
+    "lease",
+    [
+        pytest.param({"lease_id": "a", "messages": -5}, id="negative"),
+        pytest.param({"lease_id": "a", "expires_in_ms": -1}, id="expired-before"),
+        pytest.param({"lease_id": "a/../../admin", "messages": 5}, id="another-path"),
+    ],
+)
+async def test_a_lease_that_no_daemon_gives_is_none(lease: dict[str, Any]) -> None:
+    paths: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        if request.path.startswith("/v1/leases"):
+            return web.json_response(lease)
+        count = len(json.loads(await request.read()))
+        return web.json_response([{"granted": True, "messages": 1}] * count)
+
+    async with server(handler) as url, Client(settings_of(url)) as client:
+        answer = await client.limiter(ORDERS, leased=True).acquire()
+    assert (answer.granted, answer.source) == (True, Source.DAEMON)
+    assert set(paths) <= {"/v1/leases", "/v1/acquire", "/v1/settle"}
+
+
+async def test_a_compressed_answer_is_not_opened() -> None:
+    bomb = await asyncio.to_thread(gzip.compress, bytes(ZEROS_MIB << 20), 9)
+
+    async def handler(request: web.Request) -> web.Response:
+        assert request.headers["Accept-Encoding"] == "identity"
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with server(handler) as url, Client(settings_of(url)) as client:
+        answer = await client.limiter(ORDERS).acquire()
+    assert answer.source is Source.AWAY
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
+    assert grown_kib < ZEROS_MIB << 9
+
+
+async def test_an_answer_without_an_end_is_not_read_to_it() -> None:
+    sent = 0
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(bytes(1 << 20))
+            sent += 1 << 20
+
+    async with server(handler) as url, Transport(settings_of(url)) as calls:
+        with pytest.raises(CallFailed, match="no rgd daemon"):
+            await calls.call("POST", "/v1/acquire", b"[]")
+    assert sent < 4 * ANSWER_BYTES_MAX
