@@ -164,8 +164,8 @@ class Limiter(Levels):
             now: the current time.
 
         Returns:
-            What was given back; below 0 what was charged. Nothing if no limit applies, or if the
-            name was not asked for since the policies came into force.
+            What was given back; below 0 what was charged. Nothing if no limit applies; nothing goes back
+            if the name was not asked for since the policies came into force.
 
         Raises:
             UnknownGroup: the name is of a group that does not exist.
@@ -174,11 +174,12 @@ class Limiter(Levels):
         if group is not None and group not in self.snapshot.groups:
             raise UnknownGroup(group)
         chain = self._chains.get(name)
-        if chain is None or not chain.levels:
+        if min(unused) < 0 and self.unknown is None:
+            # What was used is charged under the policies in force, whichever its grant was made under.
+            chain = self.chain_of(name, now)
+        elif chain is None or not all(part.ask(1, NOTHING, now) for part in chain.parts):
             return NOTHING
-        if not all(part.ask(1, NOTHING, now) for part in chain.parts):
-            return NOTHING
-        return settle(chain, name[3], unused, now)
+        return settle(chain, name[3], unused, now) if chain.levels else NOTHING
 
     @property
     def is_behind(self) -> bool:

@@ -239,6 +239,14 @@ def test_a_change_of_policies_forgets_what_could_be_given_back() -> None:
     assert one.settle(NAME, Pair(50), START) == Pair()
 
 
+def test_what_was_used_is_charged_also_after_a_change_of_policies() -> None:
+    one = limiter()
+    ask(one, 100)
+    one.set_policies(one.snapshot, START)
+    assert one.settle(NAME, Pair(-5), START) == Pair(-5)
+    assert one.settle(NAME, Pair(50), START) == Pair()
+
+
 # What peers and the log learn.
 
 ASKED: Name = (Kind.PUBLISH, "gold", None, TOPIC, None)
