@@ -13,6 +13,7 @@ send them.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -45,6 +46,9 @@ UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 
 #: Bytes of a body that are read ahead of whoever wants them; a connection holds at most twice as many.
 READ_AHEAD_BYTES: Final = 64 << 10
+
+_CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n")
 
 #: How long an answered client may go on sending a body that nobody reads.
 LINGER_S: Final = 2.0
@@ -147,7 +151,7 @@ class Connection(web.RequestHandler):
     @override
     def data_received(self, data: bytes) -> None:
         if self._body is None or self._body.is_eof():
-            super().data_received(data)
+            super().data_received(data if self._messages else _without_rest(data))
         else:
             self._go_on_with_body(data)
         if self._body is not None or self._messages:
@@ -200,6 +204,9 @@ class Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Write the answer, and wait until the client has read nearly all of it."""
+        if "Upgrade" in request.headers:
+            # It gets no other protocol, and aiohttp drops what came with the request and behind it.
+            resp.force_close()
         answered = await super().finish_response(request, resp, start_time)
         if self.writing_paused:
             await self._drain_helper()
@@ -250,6 +257,19 @@ class Connection(web.RequestHandler):
         response = response_of(reply)
         response.force_close()
         return response
+
+
+def _without_rest(data: bytes) -> bytes:
+    """What was received, up to the end of its first request if that one says `Connection: close`.
+
+    Nothing behind it is answered, but aiohttp would answer 400 in place of the request.
+    """
+    head_end = data.find(b"\r\n\r\n") + len(b"\r\n\r\n")
+    head = data[:head_end].lower()
+    if not _CLOSE.search(head) or b"\r\ntransfer-encoding:" in head:
+        return data
+    length = _LENGTH.search(head)
+    return data[: head_end + (int(length[1]) if length else 0)]
 
 
 def _forget_story(error: BaseException | None) -> None:

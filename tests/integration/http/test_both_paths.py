@@ -184,6 +184,30 @@ def test_both_roads_give_the_same_answers_to_requests_sent_at_once(
     run([(b"".join([*sent, LAST]),) for sent in sequences], SECURED if is_secured else Tokens())
 
 
+UPGRADING = post(BODY, headers=b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n")
+CLOSING = post(BODY, headers=b"Connection: close\r\n")
+
+
+@pytest.mark.parametrize(
+    ("sent", "statuses"),
+    [
+        pytest.param(UPGRADING + SOUND[0], [b"200"], id="upgrade"),
+        pytest.param(SOUND[0] + UPGRADING, [b"200", b"200"], id="upgrade-behind"),
+        pytest.param(CLOSING + b"more", [b"200"], id="bytes-behind-the-last"),
+        pytest.param(CLOSING + SOUND[0], [b"200"], id="request-behind-the-last"),
+        pytest.param(LAST + SOUND[0], [b"200"], id="request-behind-the-last-without-a-body"),
+    ],
+)
+async def test_who_asks_for_the_end_of_a_connection_or_another_protocol_is_answered_first(
+    sent: bytes, statuses: list[bytes]
+) -> None:
+    async with both(HttpSettings(port=0)) as doors:
+        for door in doors:
+            answers = await told(door, [sent])
+            assert [answer[:3] for answer in answers] == statuses
+            assert b"Connection: close" in answers[-1]
+
+
 @pytest.mark.slow
 @settings(max_examples=6)
 @given(st.data())
