@@ -23,6 +23,7 @@ from rgd.cli.table import print_columns
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import Dimension, Kind
 from rgd.errors import ConfigError, Fault
+from rgd.text import printable
 
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient
@@ -273,12 +274,14 @@ def _notes(view: Mapping[str, Any]) -> str:
 def _print_group(view: Mapping[str, Any]) -> None:
     flags = _flags(view)
     print(
-        f"{view['group']}: {', '.join([*flags, view['state']])}; "
-        f"policy {view['policy']}, topic split {view['topic_split']}"
+        printable(
+            f"{view['group']}: {', '.join([*flags, view['state']])}; "
+            f"policy {view['policy']}, topic split {view['topic_split']}"
+        )
     )
     for what in ("tenants", "namespaces", "topics"):
         if view[what]:
-            print(f"  {what}: {', '.join(view[what])}")
+            print(printable(f"  {what}: {', '.join(view[what])}"))
     columns = [
         "kind",
         "broker",

@@ -20,6 +20,7 @@ import typer
 from rgd.cli import log_cursors, log_places
 from rgd.cli.log_places import shown_time
 from rgd.errors import ConfigError, Fault, RgdError
+from rgd.text import printable
 
 if TYPE_CHECKING:
     from rgd.wire.frame import Entry
@@ -70,7 +71,7 @@ def cat(
         shown = _raw(path, expose=expose) if raw else _lines(path, as_json=as_json)
         for fault in shown:
             if fault:
-                print(f"rgd: {fault}", file=sys.stderr)
+                print(f"rgd: {printable(fault)}", file=sys.stderr)
                 faults += 1
     if faults:
         raise typer.Exit(1)
@@ -110,7 +111,7 @@ def _lines(path: str, *, as_json: bool) -> Iterator[str]:
                 yield str(found)
             else:
                 report, fault = _report_of(reader, found.entry)
-                print(shown(found.entry, report))
+                print(printable(shown(found.entry, report)))
                 yield f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
     except RgdError as error:
         yield str(error)

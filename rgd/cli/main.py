@@ -17,6 +17,7 @@ import typer
 
 from rgd.cli import demo, groups, log, report, serve, shares, validate, why
 from rgd.errors import ConfigError, RgdError
+from rgd.text import printable
 from rgd.version import __version__
 
 EXIT_FAILED = 1
@@ -94,7 +95,7 @@ def run() -> None:
 
 def _complain(message: str) -> None:
     """Print a message in one line."""
-    print(f"rgd: {' '.join(message.split())}", file=sys.stderr)
+    print(f"rgd: {printable(' '.join(message.split()))}", file=sys.stderr)
 
 
 def _open_missing_streams() -> None:

@@ -9,6 +9,8 @@ draws no lines in a pipe, so that `grep` and `awk` can read it.
 import sys
 from collections.abc import Iterable, Sequence
 
+from rgd.text import printable
+
 #: Width in a pipe, where lines are not wrapped, in characters.
 PIPE_WIDTH = 1000
 
@@ -39,7 +41,7 @@ def print_table(
         is_text = place < text_columns
         table.add_column(escape(column), justify="left" if is_text else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(printable(cell)) for cell in row))
     if total is not None:
         table.add_section()
         table.add_row(*map(escape, total))
@@ -63,7 +65,8 @@ def print_columns(
     if sys.stdout.isatty():
         print_table(columns, rows, text_columns=text_columns)
         return
-    lines = [[column.upper().replace(" ", "_") for column in columns], *map(list, rows)]
+    lines = [[column.upper().replace(" ", "_") for column in columns]]
+    lines += [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = (

@@ -16,6 +16,7 @@ from rgd.cli.asking import DEFAULT_URL, AsJson, Door, TokenFile, Url
 from rgd.cli.names import query_of
 from rgd.cli.table import print_columns
 from rgd.core.units import Dimension, Kind
+from rgd.text import printable
 
 _Json = Mapping[str, Any]
 
@@ -57,9 +58,9 @@ def why(
     if as_json:
         print(json.dumps(view))
         return
-    print(verdict(view))
+    print(printable(verdict(view)))
     for line in details(view):
-        print(line)
+        print(printable(line))
     if view["levels"]:
         print()
         words, numbers = _COLUMNS
@@ -69,7 +70,7 @@ def why(
     if notes:
         print()
     for line in notes:
-        print(line)
+        print(printable(line))
 
 
 def verdict(view: _Json) -> str:

@@ -81,3 +81,13 @@ def test_the_environment_does_not_count(
 @pytest.mark.parametrize("name", ["groups.yaml", "rgd.yaml"])
 def test_the_files_we_deploy_are_sound(rgd: Rgd, name: str) -> None:
     assert rgd("validate", ROOT / "k8s" / "base" / "config" / name).code == 0
+
+
+def test_what_a_terminal_would_act_on_is_escaped(rgd: Rgd, tmp_path: Path) -> None:
+    groups = write(
+        tmp_path, "groups.yaml", '"\\e]0;owned\\a": 1\ngroups: {"\\e[31mred\\u202e": {}}'
+    )
+    outcome = rgd("validate", groups)
+    assert outcome.code == 2
+    assert not {"\x1b", "\x07", "\u202e"} & {*outcome.err}
+    assert "\\x1b[31mred" in outcome.err
