@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment
@@ -62,6 +64,20 @@ def segment_headers(segment: str, sampling: Sampling) -> Iterator[Any]:
             kept = []
     if kept:
         yield _batch(kept)
+
+
+def logged_rounds(headers: Any, sampling: Sampling, round_ms: float) -> int:
+    """About how many rounds long some logs are; time in which nobody logged does not count.
+
+    Each stretch of one sampling period has a kept record of each broker that logged in it.
+
+    Args:
+        headers: a `pyarrow.Table` of `schema.HEADERS`.
+        sampling: the one that it was read with.
+        round_ms: length of a round.
+    """
+    stretches = np.unique(headers["clock_ms"].to_numpy() // (sampling.period * round_ms))
+    return sampling.period * len(stretches)
 
 
 def _sampled_peers(record: RoundRecord, sampling: Sampling) -> list[tuple[str, int, int]]:

@@ -12,9 +12,7 @@ written as Parquet. The findings come back with them; the page is drawn here.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rgd.analysis import figures, output, wording
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.errors import AnalysisError
 from rgd.analysis.explained import by_tenant, refused_by
-from rgd.analysis.headers import Sampling
+from rgd.analysis.headers import Sampling, logged_rounds
 from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
 from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
 from rgd.analysis.segments import find_segments
 from rgd.analysis.session import require_java, require_spark, session
+from rgd.analysis.spark_errors import spark_errors
 from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -41,9 +39,8 @@ PLOTTED_MAX: Final = 24
 WINDOW_S_MIN: Final = 0.001
 WINDOW_S_MAX: Final = 366 * 86_400
 
-#: Most characters of a failure's own message in an error.
-_WORDS_MAX: Final = 300
-_EXCEPTION: Final = re.compile(r"[A-Za-z_.]+(Error|Exception|Log|Logged)\b.*:")
+#: About the most windows of a report whose length nobody gave: what it costs grows with them.
+WINDOWS_MAX: Final = 2000
 
 Progress = Callable[[str], None]
 Read = Callable[[Iterator[Any]], Iterator[Any]]
@@ -98,7 +95,8 @@ def run_report(
         out: folder to write `report.html`, `summary.json` and `windows/` to; with a remote `master`
             it must be one that all machines see.
         master: Spark's master URL; None is this machine.
-        window_s: length of a window in seconds; None is one round, rounded to whole seconds.
+        window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
+            in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
         progress: called with a few words on what is being done.
 
     Raises:
@@ -112,15 +110,15 @@ def run_report(
     _check_window(window_s)
     require_spark()
     round_ms = probe_round_ms(segments)
-    window_ms = _window_ms(window_s, round_ms)
     require_java()
     size = sum(segment.stat().st_size for segment in segments)
     progress(f"starting Spark for {len(segments)} segments, {figures.amount(size, 'bytes')}")
     with output.staged(out) as staging:
-        with session(master) as spark, _spark_errors():
+        with session(master) as spark, spark_errors():
             progress("comparing clocks")
             names = [str(path) for path in segments]
-            clocks = _compare_clocks(spark, names, Sampling.of(size), round_ms)
+            clocks, rounds = _compare_clocks(spark, names, Sampling.of(size), round_ms)
+            window_ms = window_length_ms(window_s, round_ms, rounds)
             progress("reading and judging")
             facts, groups = _run_jobs(spark, names, staging, (round_ms, window_ms), clocks)
         progress("drawing")
@@ -133,11 +131,12 @@ def run_report(
 
 def _compare_clocks(
     spark: "SparkSession", segments: list[str], sampling: Sampling, round_ms: float
-) -> Clocks:
-    """Learn from the records' headers how far clocks were off."""
+) -> tuple[Clocks, int]:
+    """Learn from the records' headers how far clocks were off, and how many rounds there are."""
     read = _header_reader(segments, sampling)
     headers = _places(spark, segments).mapInArrow(read, ddl(HEADERS)).toArrow()
-    return align_clocks(headers, sampling, round_ms)
+    rounds = logged_rounds(headers, sampling, round_ms)
+    return align_clocks(headers, sampling, round_ms), rounds
 
 
 def _places(spark: "SparkSession", segments: list[str]) -> "DataFrame":
@@ -250,21 +249,8 @@ def _check_window(window_s: float | None) -> None:
         raise ConfigError(Fault("command line", "--window-s", expected))
 
 
-def _window_ms(window_s: float | None, round_ms: float) -> int:
-    """The given window, or one round, rounded to whole seconds."""
-    return max(1, round(round_ms / 1000)) * 1000 if window_s is None else round(window_s * 1000)
-
-
-@contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Summarise Spark's error in one line."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as exc:
-        # Python's own traceback, where there is one, ends with the cause.
-        lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
-        cause = next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[0])
-        raise AnalysisError(f"Spark failed: {cause[:_WORDS_MAX]}") from exc
+def window_length_ms(window_s: float | None, round_ms: float, rounds: int) -> int:
+    """The given window, or as many whole rounds as leave some `WINDOWS_MAX` windows of a log."""
+    if window_s is not None:
+        return round(window_s * 1000)
+    return max(1, round(round_ms / 1000)) * 1000 * max(1, -(-rounds // WINDOWS_MAX))

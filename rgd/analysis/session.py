@@ -11,6 +11,7 @@ stopped. With `--master` the same settings go to a cluster, without those for th
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,12 @@ LOCAL_CORES_MAX: Final = 8
 
 #: How long Java may take to end by itself, in seconds.
 JAVA_END_S_MAX: Final = 10
+
+#: How long a standalone master may take to accept a connection, in seconds.
+MASTER_ANSWER_S_MAX: Final = 5
+
+#: How a standalone master's URL begins; addresses follow, with commas between.
+_STANDALONE: Final = "spark://"
 
 #: How much of Java's own words an error shows, in lines.
 JAVA_LINES_SHOWN: Final = 3
@@ -76,7 +83,7 @@ def session(master: str | None = None) -> Iterator["SparkSession"]:
 
     Raises:
         JavaMissing: no Java that is new enough.
-        SparkMissing: PySpark is not installed, or does not start.
+        SparkMissing: PySpark is not installed, does not start, or `master` does not answer.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -86,6 +93,7 @@ def session(master: str | None = None) -> Iterator["SparkSession"]:
         yield running
         return
     require_java()
+    require_master(master)
     with (
         tempfile.TemporaryDirectory(prefix="rgd-spark-", ignore_cleanup_errors=True) as scratch,
         _java(master, Path(scratch)) as spark,
@@ -142,6 +150,28 @@ def require_java() -> Path:
     return java
 
 
+def require_master(master: str | None) -> None:
+    """Check that a standalone master is there; Spark itself takes minutes to notice.
+
+    Raises:
+        SparkMissing: nothing accepts connections at any of its addresses.
+    """
+    if master is None or not master.startswith(_STANDALONE):
+        return
+    failures = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), MASTER_ANSWER_S_MAX).close()
+        except (OSError, ValueError) as exc:
+            failures.append(f"{address}: {exc}")
+        else:
+            return
+    raise SparkMissing(
+        f"no Spark master answers ({'; '.join(failures)}); start it, or correct --master"
+    )
+
+
 def _find_java() -> Path | None:
     """Where Spark's own launcher looks: JAVA_HOME, then the path."""
     home = os.environ.get("JAVA_HOME")
@@ -182,12 +212,14 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
             launch: Any = launch_gateway  # untyped
             gateway = launch(conf, {"stdout": stderr, "stderr": stderr})
         context = SparkContext(conf=conf, gateway=gateway)
+        # Spark notices only here that a master gave no answer.
+        context.setLogLevel("ERROR")
+        spark = SparkSession(context)
     except (PySparkException, Py4JError, OSError) as exc:
         _end_java(gateway)
         raise SparkMissing(f"Spark did not start: {_last_messages(words) or exc}") from exc
-    context.setLogLevel("ERROR")
     try:
-        yield SparkSession(context)
+        yield spark
     finally:
         context.stop()
         _end_java(gateway)
@@ -199,6 +231,8 @@ def _end_java(gateway: Any) -> None:
 
     # Spark keeps the gateway on the class and would go on talking to a process that is gone.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - there is no other way
+    # Set still if Spark failed between the context and the session.
+    SparkContext._active_spark_context = None  # noqa: SLF001 - as above
     if gateway is None:
         return
     gateway.shutdown()

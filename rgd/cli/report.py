@@ -32,7 +32,10 @@ def report(
         str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
     ] = None,
     window_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds in a window; default: one round.")
+        float | None,
+        typer.Option(
+            metavar="S", help="Seconds in a window; default: one round, more in long logs."
+        ),
     ] = None,
 ) -> None:
     """Say who got what and whether it was fair: HTML, Parquet, summary.json and a table."""

@@ -10,7 +10,13 @@ import pyarrow as pa
 import pytest
 
 from rgd.analysis.clocks import align_clocks
-from rgd.analysis.headers import SAMPLE_LENGTH, SAMPLED_BYTES_MAX, Sampling, segment_headers
+from rgd.analysis.headers import (
+    SAMPLE_LENGTH,
+    SAMPLED_BYTES_MAX,
+    Sampling,
+    logged_rounds,
+    segment_headers,
+)
 from rgd.analysis.schema import HEADERS, arrow
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -86,3 +92,19 @@ def test_what_is_no_record_says_nothing_of_clocks(tmp_path: Path) -> None:
     maker.append(b"somebody else's")
 
     assert len(headers(maker.close())) == 0
+
+
+@pytest.mark.parametrize("size", [0, 3 * SAMPLED_BYTES_MAX])
+def test_rounds_are_counted_without_the_time_in_which_nobody_logged(
+    tmp_path: Path, size: int
+) -> None:
+    maker = LogMaker(tmp_path, "b1")
+    for _ in range(2):
+        for _ in range(500):
+            maker.round(GOLD)
+        maker.silent(20_000)
+    sampling = Sampling.of(size)
+
+    rounds = logged_rounds(headers(maker.close(), sampling=sampling), sampling, 1000.0)
+
+    assert 1000 <= rounds <= 1000 + 4 * sampling.period

@@ -4,6 +4,7 @@ Not covered: Spark itself (tests/integration/spark).
 """
 
 import importlib.util
+import socket
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from rgd.analysis import report, session
 from rgd.analysis.errors import JavaMissing, SparkMissing
-from rgd.analysis.session import require_java, require_spark
+from rgd.analysis.session import require_java, require_master, require_spark
 from rgd.errors import ConfigError, Unavailable
 from tests.support.log_maker import LogMaker, Usage
 
@@ -94,3 +95,35 @@ def test_a_window_that_is_no_time_is_refused(tmp_path: Path, window_s: float) ->
 
     with pytest.raises(ConfigError, match="--window-s: expected a number of seconds"):
         report.run_report([str(tmp_path / "log")], tmp_path / "out", window_s=window_s)
+
+
+def test_a_master_that_is_away_is_noticed_before_spark_starts() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{closed.getsockname()[1]}"
+
+        with pytest.raises(SparkMissing, match=r"no Spark master answers .*correct --master"):
+            require_master(master)
+
+
+def test_one_of_several_masters_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        require_master(f"spark://127.0.0.1:1,127.0.0.1:{there.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "round_ms", "expected"),
+    [
+        pytest.param(0, 1000, 1000, id="nothing"),
+        pytest.param(2000, 1000, 1000, id="a round is enough"),
+        pytest.param(2001, 1000, 2000, id="two rounds"),
+        pytest.param(86_400, 1000, 44_000, id="a day"),
+        pytest.param(8_640, 10_000, 50_000, id="a day of long rounds"),
+        pytest.param(36_000, 100, 18_000, id="short rounds"),
+    ],
+)
+def test_a_window_is_as_many_rounds_as_leave_2000_windows(
+    rounds: int, round_ms: float, expected: int
+) -> None:
+    assert report.window_length_ms(None, round_ms, rounds) == expected
+    assert report.window_length_ms(0.4, round_ms, rounds) == 400

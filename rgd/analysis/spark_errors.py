@@ -1,0 +1,64 @@
+"""Spark's failures in one line: the cause, and the remedy where it is known.
+
+Spark wraps a cause in many lines of its own and of Java's stack. The last line that is an exception
+with a message has the cause: Python's traceback, where there is one, ends with it.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rgd.analysis.errors import AnalysisError
+
+#: Most characters of a failure's own message in an error.
+_WORDS_MAX: Final = 300
+_EXCEPTION: Final = re.compile(r"[\w.$]+(Error|Exception|Log|Logged)\b.*:")
+_WRAPPERS: Final = re.compile(r"^(: |Caused by: )+")
+
+#: What to do about a failure, by a pattern in its text; the first that is found counts.
+_REMEDIES: Final = (
+    (
+        r"OutOfMemoryError|GC overhead limit",
+        "Spark ran out of Java's heap; give it more (SPARK_DRIVER_MEMORY=4g, on a cluster "
+        "spark.executor.memory too), or ask for longer windows (--window-s)",
+    ),
+    (
+        r"ModuleNotFoundError: No module named '(rgd|numpy|pyarrow)\b",
+        "Spark's executors lack it; install rgd[report] there, in the version and under the Python of this "
+        "command (PYSPARK_PYTHON names another Python)",
+    ),
+    (
+        r"Answer from Java side is empty|Connection refused|SparkContext was shut down"
+        r"|stopped SparkContext",
+        "Spark's Java process or its master ended; if memory ran out, free some or ask for longer "
+        "windows (--window-s)",
+    ),
+)
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Let Spark's errors through as one line.
+
+    Raises:
+        AnalysisError: with cause and remedy.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as exc:
+        raise AnalysisError(f"Spark failed: {explained(str(exc))}") from exc
+
+
+def explained(failure: str) -> str:
+    """The cause of a failure and what to do about it, from all that Spark says."""
+    lines = [_WRAPPERS.sub("", line.strip()) for line in failure.splitlines() if line.strip()]
+    first = lines[0] if lines else "no message"
+    for pattern, remedy in _REMEDIES:
+        line = next((line for line in lines if re.search(pattern, line)), None)
+        if line is not None:
+            return f"{line[:_WORDS_MAX]}; {remedy}"
+    return next((line for line in reversed(lines) if _EXCEPTION.match(line)), first)[:_WORDS_MAX]

@@ -1,0 +1,64 @@
+"""Spark's failures in one line; the texts are Spark 4's own, shortened in their stacks.
+
+Not covered: Spark itself (tests/integration/spark).
+"""
+
+import pytest
+from py4j.protocol import Py4JError
+
+from rgd.analysis.errors import AnalysisError
+from rgd.analysis.spark_errors import explained, spark_errors
+
+OUT_OF_HEAP = """\
+An error occurred while calling o157.parquet.
+: java.lang.OutOfMemoryError: Java heap space
+\tat java.base/java.util.Arrays.copyOf(Arrays.java:3537)
+\tat org.apache.spark.sql.execution.SparkPlan.executeCollect(SparkPlan.scala:462)
+"""
+NO_RGD = """\
+An error occurred while calling o61.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times: \
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 1818, in main
+    process()
+ModuleNotFoundError: No module named 'rgd'
+\tat org.apache.spark.api.python.BasePythonRunner.compute(PythonRunner.scala:135)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+"""
+JAVA_ENDED = "An error occurred while calling o157.parquet. Answer from Java side is empty"
+OTHER = """\
+An error occurred while calling o157.parquet.
+: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed.
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.taskFailed(QueryExecutionErrors.scala:797)
+Caused by: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        pytest.param(
+            OUT_OF_HEAP, ("OutOfMemoryError", "SPARK_DRIVER_MEMORY", "--window-s"), id="heap"
+        ),
+        pytest.param(NO_RGD, ("No module named 'rgd'", "install rgd[report]"), id="no rgd"),
+        pytest.param(JAVA_ENDED, ("Answer from Java", "master ended"), id="Java ended"),
+        pytest.param(OTHER, ("java.io.IOException: No space left on device",), id="other"),
+        pytest.param("", ("no message",), id="nothing"),
+    ],
+)
+def test_a_failure_is_one_line_with_cause_and_remedy(
+    failure: str, expected: tuple[str, ...]
+) -> None:
+    line = explained(failure)
+
+    assert "\n" not in line
+    assert not [words for words in expected if words not in line]
+
+
+def test_an_error_of_java_becomes_an_error_of_the_report() -> None:
+    with (
+        pytest.raises(AnalysisError, match=r"^Spark failed: java.lang.OutOfMemoryError.*heap"),
+        spark_errors(),
+    ):
+        raise Py4JError(OUT_OF_HEAP)
