@@ -82,6 +82,10 @@ docs: $(STAMP) ## generate the generated pages of docs/ from their modules
 	@$(BIN)/python -m rgd.config.reference > docs/configuration.md
 	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
 
+.PHONY: manifests
+manifests: ## render k8s/rgd.yaml, one file for kubectl apply -f, from k8s/base (needs kubectl)
+	kubectl kustomize k8s/base > k8s/rgd.yaml
+
 .PHONY: fmt
 fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check -q --fix-only $(CODE)

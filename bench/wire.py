@@ -6,8 +6,10 @@ The PIP's cluster: 100,000 groups with names of 80 letters, each on 5 of 100 bro
 broker. Every entry has a row of each kind, with wanted and admitted messages and bytes. Rates are log-uniform
 from 1 to 100,000 messages a second, message sizes lognormal (median 1,000 bytes, sigma 1), 1 to 19 topics;
 30 % of the groups are refused 0 to 70 % of what they want. Rates are estimates, so they are not whole
-counts of a period. `full_` is a round in which every broker sends every row, `tenth_` one in which each sends a tenth
-of its groups. Both are summed over the 100 brokers. Names were sent before; `names_` is what they take, once.
+counts of a period. `full_` is a round in which every broker sends every row, `tenth_` and `hundredth_` ones in which
+each sends that part of its groups. All are summed over the 100 brokers. Names were sent before; `names_` is what they
+take, once. `..._published_mb_a_minute` is that at the PIP's one round a minute, and `..._received_gb_a_minute` what
+all 100 brokers receive of it together.
 
 `long_` is the same with rates as columns of varints, for receivers that do not read codes. `pulsar_dialect_` is
 what rgd writes and reads for stock brokers, and `pulsar_` the same messages by the protobuf library alone:
@@ -47,6 +49,7 @@ NAME_BYTES: Final = 80
 #: What the PIP reckons for a round: 500,000 entries of 112 bytes.
 PIP_BYTES: Final = 56e6
 TENTH: Final = 0.1
+HUNDREDTH: Final = 0.01
 PERIOD_NS: Final = 1_000_311_420
 
 #: Different rounds of each size, measured in turn, so that no report is like the one before it.
@@ -55,11 +58,12 @@ VARIANTS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """One broker's rows in rounds of both sizes; the first full round says all names."""
+    """One broker's rows in rounds of each size; the first full round says all names."""
 
     sender: Sender
     full: Sequence[UsageColumns]
     tenth: Sequence[UsageColumns]
+    hundredth: Sequence[UsageColumns]
 
 
 class Cluster:
@@ -94,11 +98,16 @@ class Cluster:
                 wanted=rounded(wanted),
             )
             full.append(rows)
-        tenth = []
-        for rows in full:
-            part = np.flatnonzero(dice.random(len(groups)) < TENTH)
-            tenth.append(rows.take(np.stack([2 * part, 2 * part + 1], 1).reshape(-1)))
-        return Speaker(Sender(name, 1), full, tenth)
+        tenth = [part_of(dice, rows, TENTH) for rows in full]
+        # Dice of its own, so that the rounds before it stay the same.
+        hundredth = [part_of(np.random.default_rng(1), rows, HUNDREDTH) for rows in full]
+        return Speaker(Sender(name, 1), full, tenth, hundredth)
+
+
+def part_of(dice: np.random.Generator, rows: UsageColumns, part: float) -> UsageColumns:
+    """The rows of this part of the groups."""
+    at = np.flatnonzero(dice.random(len(rows) // 2) < part)
+    return rows.take(np.stack([2 * at, 2 * at + 1], 1).reshape(-1))
 
 
 def usage_of(dice: np.random.Generator, groups: int) -> tuple[Ints, Ints]:
@@ -120,9 +129,11 @@ class Compact:
         self._encoders = [NameEncoder() for _ in speakers]
         self._full = [[speaker.full[of] for speaker in speakers] for of in range(VARIANTS)]
         self._tenth = [[speaker.tenth[of] for speaker in speakers] for of in range(VARIANTS)]
+        hundredth = [[speaker.hundredth[of] for speaker in speakers] for of in range(VARIANTS)]
         self.names = self._encoded(self._full[0], is_state=True)
         self.full = [self._encoded(rows) for rows in self._full]
         self.tenth = [self._encoded(rows) for rows in self._tenth]
+        self.hundredth = [self._encoded(rows) for rows in hundredth]
 
     def encoders(self) -> tuple[Callable[[], object], Callable[[], object]]:
         """Two functions that write the next full round, and the next round of a tenth."""
@@ -207,6 +218,14 @@ def compact_figures(cluster: Cluster, passes: int) -> dict[str, float]:
             f"{name}_decode_us": best_us(decode_next, passes, entries),
             f"{name}_keep_us": best_us(keep_next, passes, entries),
         }
+    for name, rounds in (
+        ("full", compact.full),
+        ("tenth", compact.tenth),
+        ("hundredth", compact.hundredth),
+    ):
+        published_mb = sum(map(total, rounds)) / VARIANTS / 1e6
+        figures[f"{name}_published_mb_a_minute"] = published_mb
+        figures[f"{name}_received_gb_a_minute"] = published_mb * BROKERS / 1e3
     figures["tenth_keep_to_full"] = (
         figures["tenth_keep_us"] * tenth_entries / (figures["full_keep_us"] * ENTRIES)
     )

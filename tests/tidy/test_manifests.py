@@ -108,3 +108,11 @@ def test_what_kustomize_renders_keeps_the_schema() -> None:
         *("ConfigMap", "ConfigMap", "DaemonSet", "Namespace"),
         *("Service", "Service", "ServiceAccount"),
     ]
+
+
+def test_the_rendered_file_is_what_kustomize_renders() -> None:
+    kubectl = components.kubectl()
+    rendered = subprocess.run(
+        [kubectl, "kustomize", tree.ROOT / BASE], capture_output=True, text=True, check=True
+    )
+    assert tree.text("k8s/rgd.yaml") == rendered.stdout, "run: make manifests"
