@@ -1,4 +1,4 @@
-"""Spark's failures in one line; the texts are Spark 4's own, shortened in their stacks.
+"""Spark's failures in one line; the texts are written after the form of Spark's, not recorded from it.
 
 Not covered: Spark itself (tests/integration/spark).
 """
