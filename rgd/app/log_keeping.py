@@ -157,6 +157,16 @@ class LogKeeper:
         yield Sample("rgd_remote_delete_lag_bytes", labels, lag.delete_bytes)
         yield Sample("rgd_remote_delete_lag_segments", labels, lag.delete_segments)
         yield Sample("rgd_upload_oldest_seconds", labels, lag.upload_oldest_s)
+        began_ns = self._clock.now()
+        segments = uploader.state.segments
+        size = sum(segment.size for segment in segments)
+        yield Sample("rgd_remote_log_size_bytes", labels, size)
+        yield Sample("rgd_remote_log_segments", labels, len(segments))
+        took_s = (self._clock.now() - began_ns) / NS_PER_S
+        yield Sample("rgd_remote_log_size_computation_seconds", labels, took_s)
+        yield Sample("rgd_remote_copy_errors_total", labels, uploader.counts.copy_errors)
+        yield Sample("rgd_remote_delete_errors_total", labels, uploader.counts.delete_errors)
+        yield Sample("rgd_remote_fetch_errors_total", labels, self._reading.tier_errors)
         yield Sample("rgd_tier_uploaded_bytes_total", (), uploader.counts.uploaded_bytes)
         yield Sample("rgd_tier_segments_deleted_total", (), uploader.counts.deleted_segments)
         yield Sample("rgd_tier_failures_total", (), uploader.counts.failures)

@@ -24,6 +24,7 @@ from rgd.adapters.usagelog.reader import (
 from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
 from rgd.adapters.usagelog.tiering import Uploader
 from rgd.app.call_threads import CallThread
+from rgd.errors import RgdError
 from rgd.ports.log_door import ENTRIES_BYTES_MAX, BrokerMetadataView, EntriesView, EntryView, From
 from rgd.wire.frame import headers_and_payload
 
@@ -60,6 +61,8 @@ class LogReading:
         self._place = place
         self._uploader = uploader
         self._next_index = next_index
+        #: Reads of the tier that failed, or took too long.
+        self.tier_errors = 0
         self._disk = CallThread(
             "reads of the usage log", timeout_s=DISK_WAIT_S, waiting_max=READS_WAITING_MAX
         )
@@ -74,9 +77,13 @@ class LogReading:
             UsageLogError, TierError, Unavailable: they cannot be read now.
         """
         found = await self._disk.call(lambda: self._read_disk(start, limit))
-        if found is None:
-            found = await self._tier.call(lambda: self._read_all(start, limit))
-        return found
+        if found is not None:
+            return found
+        try:
+            return await self._tier.call(lambda: self._read_all(start, limit))
+        except RgdError:
+            self.tier_errors += 1
+            raise
 
     def drain(self) -> None:
         """Read the tier no more. Idempotent."""

@@ -59,6 +59,7 @@ def tier_settings(log_settings: LogSettings) -> TierSettings:
         bytes_per_s=log_settings.tier_bytes_per_s or None,
         local_s=log_settings.tier_local_s,
         delete_delay_s=log_settings.tier_delete_delay_s,
+        look_every_s=log_settings.tier_look_s,
         limits=Limits(
             retention_ms=round(log_settings.retention_s * _MS_PER_S),
             retention_bytes=log_settings.retention_bytes or None,

@@ -43,7 +43,8 @@ class LogSettings(Section):
         default=30 * 86_400,
         ge=1,
         le=10 * 31_622_400,
-        description="A closed segment is deleted when its last entry is older, by the broker's timestamps.",
+        description="A closed segment is deleted once its last entry is older, on this disk or, with a tier, there. Of "
+        "segments of earlier runs the age comes from the broker's timestamps.",
     )
     retention_bytes: Size = Field(
         default=0,
@@ -84,6 +85,13 @@ class LogSettings(Section):
         ge=0,
         le=31_622_400,
         description="From a segment's mark in the tier to its deletion: readers that have begun may end.",
+    )
+    tier_look_s: Seconds = Field(
+        default=60,
+        ge=1,
+        le=86_400,
+        description="How often the uploader looks for what retention gives up in the tier. A segment that is closed goes "
+        "up at once.",
     )
     cursor_hold_s: Seconds = Field(
         default=7 * 86_400,

@@ -11,6 +11,7 @@ S3 settings (endpoint, region, credentials) come from the environment as every S
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -132,6 +133,7 @@ class Objects:
             ObjectMissing, TierError: it cannot be read.
         """
         with self._telling(name):
+            self._check(name)
             return bytes(self._obs.get(self._store(), name).bytes())
 
     def read_range(self, name: str, offset: int, size: int) -> bytes:
@@ -141,6 +143,7 @@ class Objects:
             ObjectMissing, TierError: it cannot be read.
         """
         with self._telling(name):
+            self._check(name)
             return bytes(self._obs.get_range(self._store(), name, start=offset, length=size))
 
     def size(self, name: str) -> int:
@@ -212,6 +215,14 @@ class Objects:
                     retry_config={"max_retries": 0},
                 )
         return self._opened
+
+    def _check(self, name: str) -> None:
+        """Refuse what is no file of a folder: to open a FIFO waits for its writer, in a thread that nobody can stop."""
+        if self._folder is None:
+            return
+        path = self._folder / name
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "expected a regular file", str(path))
 
     @contextlib.contextmanager
     def _telling(self, name: str) -> Iterator[None]:

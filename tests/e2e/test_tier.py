@@ -6,7 +6,6 @@ one log. Not covered: every step that can fail (tests/unit/storage, tests/integr
 
 import asyncio
 import json
-import os
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,12 +17,14 @@ import pytest
 from rgd.adapters.http.client import DaemonClient
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.app.demo.cluster import Daemon
+from tests.support.tiers import Gate, S3Server, s3_environment
 
 pytestmark = pytest.mark.e2e
 
 #: Nobody listens there: port 1 is reserved.
 NOWHERE = "pulsar://127.0.0.1:1"
 LAG = 'rgd_remote_copy_lag_segments{partition="broker-1",topic="usage"}'
+HELD = 'rgd_remote_log_segments{partition="broker-1",topic="usage"}'
 OLDEST = 'rgd_upload_tier_lag{partition="broker-1",topic="usage"}'
 SOON_S = 120.0
 
@@ -48,7 +49,7 @@ async def until(daemon: Daemon, is_so: Callable[[float], bool]) -> None:
             await client.acquire({"group": "gold"})
 
 
-def environ_of(tier: Path) -> dict[str, str]:
+def environ_of(tier: Path | str) -> dict[str, str]:
     """A daemon with short rounds and segments, and a tier."""
     return {
         "RGD_LOG__TIER_URL": str(tier),
@@ -64,10 +65,24 @@ def environ_of(tier: Path) -> dict[str, str]:
 @asynccontextmanager
 async def running(daemon: Daemon) -> AsyncIterator[Daemon]:
     await daemon.start()
-    try:
+    async with ended(daemon):
         yield daemon
+
+
+@asynccontextmanager
+async def ended(daemon: Daemon) -> AsyncIterator[None]:
+    """Stop a daemon that runs, at the end."""
+    try:
+        yield
     finally:
         await daemon.stop()
+
+
+async def until_held(daemon: Daemon) -> None:
+    """Ask for work until the tier holds a segment."""
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+        while not await figure(daemon, HELD):
+            await client.acquire({"group": "gold"})
 
 
 async def all_entries(daemon: Daemon) -> list[dict[str, Any]]:
@@ -112,16 +127,19 @@ async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
     assert both[-1] >= indexes[-1]
 
 
-async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(tmp_path: Path) -> None:
+async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(
+    tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
-    tier = tmp_path / "tier"
-    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ_of(tier))
-    async with running(daemon):
-        await until(daemon, lambda _: any(tier.rglob("0*.json")))
-        for path in [*tier.rglob("*.log"), *tier.rglob("*.idx")]:
-            path.unlink()
-            # Opening it never returns, as with a dead network file system.
-            os.mkfifo(path)
+    gate = Gate(s3_server.port)
+    with s3_environment(monkeypatch, gate.port):
+        daemon = Daemon(
+            "broker-1", tmp_path, NOWHERE, environ_of(f"s3://{s3_server.make_bucket()}")
+        )
+        await daemon.start()
+    async with ended(daemon):
+        await until_held(daemon)
+        gate.is_stalled = True
         first_on_disk = min(int(path.stem) for path in (tmp_path / "log").rglob("*.log"))
         host, port = daemon.base.removeprefix("http://").split(":")
         _, writer = await asyncio.open_connection(host, int(port))
@@ -135,3 +153,22 @@ async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(tmp_
         # 0: SIGTERM was enough, within `shutdown_timeout_ms`.
         assert await daemon.stop() == 0
         writer.close()
+    gate.close()
+
+
+async def test_what_is_too_old_leaves_an_idle_daemons_tier(tmp_path: Path) -> None:
+    """KIP-963's DeleteTierLag by the age now: nothing is logged any more, and no segment closes."""
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    tier = tmp_path / "tier"
+    short = {
+        "RGD_LOG__RETENTION_S": "3",
+        "RGD_LOG__TIER_LOOK_S": "1",
+        "RGD_LOG__TIER_DELETE_DELAY_S": "0",
+    }
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, {**environ_of(tier), **short})
+    async with running(daemon):
+        await until_held(daemon)
+        async with asyncio.timeout(SOON_S):
+            while await figure(daemon, HELD):
+                pass
+        assert not any(tier.rglob("*.log"))

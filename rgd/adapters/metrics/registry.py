@@ -312,6 +312,42 @@ METRICS: Final = (
         _LOG,
     ),
     Metric(
+        "rgd_remote_log_size_bytes",
+        MetricType.GAUGE,
+        "Bytes of the segments in the tier, without their sparse indexes (KIP-963: RemoteLogSizeBytes).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_log_segments",
+        MetricType.GAUGE,
+        "Segments in the tier that are not marked.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_log_size_computation_seconds",
+        MetricType.GAUGE,
+        "Time that it took to compute these two (KIP-963: RemoteLogSizeComputationTime).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_copy_errors_total",
+        MetricType.COUNTER,
+        "Failures while the tier was looked at or a segment went up (KIP-963: RemoteCopyErrorsPerSec).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_delete_errors_total",
+        MetricType.COUNTER,
+        "Failures while segments of the tier were marked or deleted (KIP-963: RemoteDeleteErrorsPerSec).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_fetch_errors_total",
+        MetricType.COUNTER,
+        "Reads of the usage log that the tier failed or held up too long (KIP-963: RemoteFetchErrorsPerSec).",
+        _LOG,
+    ),
+    Metric(
         "rgd_upload_oldest_seconds",
         MetricType.GAUGE,
         "Time since the last entry of the oldest closed segment that is not in the tier; 0 if all are.",

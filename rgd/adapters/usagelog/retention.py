@@ -1,9 +1,10 @@
 """Which closed segments of a log may be deleted: a pure decision by age, sizes and cursors.
 
-Law: segments leave oldest first, so that what is left of a log has no gap. Age comes from the brokers'
-timestamps (`ages_ms`), never from file times or publish times, and a jump of the clock is no age: a gap
-between two segments that is longer than `gap_max_ms` counts as nothing, because a stop of the broker
-and a jump of its clock look alike. So nothing is deleted early, and what lies before a long stop is
+Law: segments leave oldest first, so that what is left of a log has no gap. A segment's age is that of its last
+entry now, on disk and in the tier alike (`Ages`). Of segments of earlier runs it comes from the brokers'
+timestamps (`ages_ms`), never from file times or publish times, and from then on from the monotonic clock. So a jump
+of the clock is no age: a gap between two segments that is longer than `gap_max_ms` counts as nothing, because a stop of
+the broker and a jump of its clock look alike. Nothing is deleted early, and what lies before a long stop is
 deleted later by its length.
 A cursor (a reader that has a position) holds back deletion by age and by `retention_bytes`. It does not
 hold back `local_bytes`, because a full disk helps no reader: such a removal names the cursors that it
@@ -15,6 +16,8 @@ The files are `rgd.adapters.usagelog.trimming`'s business; a tier decides by the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from rgd.core.units import NS_PER_MS, Nanos
 
 
 class Reason(StrEnum):
@@ -103,6 +106,32 @@ def ages_ms(segments: Sequence[ClosedSegment], gap_max_ms: int) -> list[int]:
         passed_ms = gap_ms if 0 < gap_ms <= gap_max_ms else 0
         ages[place] = ages[place + 1] + passed_ms + max(0, later.last_ms - later.first_ms)
     return ages
+
+
+class Ages:
+    """How old the closed segments of a log are, for a process that watches them."""
+
+    def __init__(self, gap_max_ms: int) -> None:
+        self._gap_max_ms = gap_max_ms
+        #: By first index: when the last entry was written, by the monotonic clock. Replaced as a whole, because
+        #: several threads ask.
+        self._since: dict[int, Nanos] | None = None
+
+    def at(self, segments: Sequence[ClosedSegment], now: Nanos) -> list[int]:
+        """The age of each segment in milliseconds; one that was not asked for before was closed just now.
+
+        Args:
+            segments: all closed ones of the log, oldest first.
+            now: by the monotonic clock.
+        """
+        if self._since is None:
+            found = [Nanos(now - age * NS_PER_MS) for age in ages_ms(segments, self._gap_max_ms)]
+        else:
+            found = [self._since.get(segment.first_index, now) for segment in segments]
+        self._since = {
+            segment.first_index: since for segment, since in zip(segments, found, strict=True)
+        }
+        return [(now - since) // NS_PER_MS for since in found]
 
 
 def _reason(limits: Limits, kept_bytes: int, age_ms: int, *, is_held: bool) -> Reason | None:

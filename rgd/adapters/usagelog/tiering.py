@@ -21,7 +21,7 @@ from typing import Final
 
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import INDEX_BYTES_MAX, index_path
-from rgd.adapters.usagelog.retention import ClosedSegment, Limits, ages_ms, removals
+from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
     TierLag,
     TierState,
@@ -119,6 +119,9 @@ class _Counts:
     uploaded_bytes: int = 0
     deleted_segments: int = 0
     failures: int = 0
+    #: Of these: while the tier was looked at or a segment went up; while one was marked or deleted.
+    copy_errors: int = 0
+    delete_errors: int = 0
 
 
 class Uploader:
@@ -156,6 +159,7 @@ class Uploader:
         #: Whether the state on disk is older than the one here.
         self._is_unstored = False
         self._trouble: str | None = None
+        self._ages = Ages(settings.gap_max_ms)
         #: Whether the tier was listed since the last failure.
         self._is_listed = False
         self._remnants: frozenset[int] = frozenset()
@@ -228,7 +232,7 @@ class Uploader:
             TierError, OSError: it did not work; what was done stays done.
         """
         closed = self._closed()
-        with self._asking():
+        with self._asking(is_copying=True):
             self._look(closed)
         # Until all of it is done, it is not known what is there.
         self._is_listed = False
@@ -237,11 +241,11 @@ class Uploader:
             self._rest()
             if self._stopping.is_set():
                 return
-            with self._asking():
+            with self._asking(is_copying=True):
                 uploads.append(self._upload(segment))
         self._due_at = []
         self._drop_local()
-        with self._asking():
+        with self._asking(is_copying=False):
             self._delete()
         # Once more, where it could not be stored.
         self._set(self._state)
@@ -278,11 +282,15 @@ class Uploader:
                 self._wake.wait(self._pause_s())
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Note since when the tier is asked, so that a request that hangs can be told."""
+    def _asking(self, *, is_copying: bool) -> Iterator[None]:
+        """Note since when the tier is asked, so that a request that hangs can be told, and what failed."""
         self._asking_since = self._clock()
         try:
             yield
+        except Exception:
+            self.counts.copy_errors += is_copying
+            self.counts.delete_errors += not is_copying
+            raise
         finally:
             self._asking_since = None
 
@@ -408,7 +416,7 @@ class Uploader:
         limits = replace(self._settings.limits, local_bytes=None)
         gone = removals(
             facts,
-            ages_ms(line, self._settings.gap_max_ms)[: len(facts)],
+            self._ages.at(line, self._clock())[: len(facts)],
             limits,
             cursors=self.cursors(),
         )

@@ -18,21 +18,13 @@ from typing import Final
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.headers import Header, walk
 from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks, true_marks
-from rgd.adapters.usagelog.retention import ClosedSegment, Reason, Removal, ages_ms, removals
+from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Reason, Removal, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.config.plain_files import open_plain_file
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.units import Nanos
 from rgd.wire.segment import segment_name
 
 _MS_PER_S: Final = 1000
-
-
-@dataclass(slots=True)
-class _Known:
-    """A closed segment, and since when it has been closed by the monotonic clock."""
-
-    segment: ClosedSegment
-    closed_at: Nanos
 
 
 @dataclass(slots=True)
@@ -48,7 +40,11 @@ class Trimmer:
     closed_bytes: int = 0
     #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
     closed: tuple[ClosedSegment, ...] = ()
-    _known: dict[int, _Known] | None = None
+    _known: dict[int, ClosedSegment] = field(default_factory=dict)
+    _ages: Ages = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ages = Ages(round(self.settings.segment_age_s * _MS_PER_S))
 
     def trim(
         self, *, active: int | None, reserved_bytes: int, cursors: Mapping[str, int] | None = None
@@ -64,17 +60,16 @@ class Trimmer:
             UsageLogError, OSError: the folder cannot be read, or a segment cannot be deleted.
         """
         known = self._closed_now(active)
-        now = self.clock()
         gone = removals(
-            [one.segment for one in known],
-            [(now - one.closed_at) // NS_PER_MS for one in known],
+            known,
+            self._ages.at(known, self.clock()),
             self.settings.limits,
             reserved_bytes=reserved_bytes,
             cursors=cursors,
         )
         for removal in gone:
             self._delete(removal)
-        self.closed = tuple(one.segment for one in known[len(gone) :])
+        self.closed = tuple(known[len(gone) :])
         self.closed_bytes = sum(segment.size for segment in self.closed)
         return gone
 
@@ -88,24 +83,15 @@ class Trimmer:
             if not path.with_suffix(".log").exists():
                 path.unlink(missing_ok=True)
 
-    def _closed_now(self, active: int | None) -> list[_Known]:
+    def _closed_now(self, active: int | None) -> list[ClosedSegment]:
         """The closed segments, oldest first."""
-        now = self.clock()
-        is_start = self._known is None
-        known = self._known or {}
         found = list_segments(self.folder)
         closed = [
-            known.get(segment.first_index) or _Known(facts_of(segment, following), now)
+            self._known.get(segment.first_index) or facts_of(segment, following)
             for segment, following in zip(found, [*found[1:], None], strict=False)
             if segment.first_index != active
         ]
-        if is_start:
-            # Segments of earlier runs are as old as their timestamps show.
-            gap_max_ms = round(self.settings.segment_age_s * _MS_PER_S)
-            ages = ages_ms([one.segment for one in closed], gap_max_ms)
-            for one, age_ms in zip(closed, ages, strict=True):
-                one.closed_at = Nanos(now - age_ms * NS_PER_MS)
-        self._known = {one.segment.first_index: one for one in closed}
+        self._known = {one.first_index: one for one in closed}
         return closed
 
     def _delete(self, removal: Removal) -> None:

@@ -187,7 +187,10 @@ async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
         assert len(sample.labels) == len(BY_NAME[sample.name].labels)
     lags = [one for one in keeper.samples() if BY_NAME[one.name].labels == ("topic", "partition")]
     assert {one.labels for one in lags} == {("usage", "broker-1")}
-    assert len(lags) == 7
+    assert len(lags) == 13
+    held = figures(keeper)
+    assert held["rgd_remote_log_segments"] == len(waiting)
+    assert held["rgd_remote_log_size_bytes"] == sum(one.size for one in uploader.state.segments)
     await keeper.close()
     assert keeper.samples() == []
 

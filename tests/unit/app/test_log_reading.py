@@ -5,7 +5,8 @@ A segment in a folder tier that is a FIFO hangs as a dead network file system do
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from rgd.app.call_threads import CallThreadClosed, CallThreadTimeout
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.log_reading import LogPlace, LogReading
 from rgd.ports.log_door import From
-from rgd.storage.errors import TierChanged
+from rgd.storage.errors import TierChanged, TierDown
+from rgd.storage.objects import Objects
 from rgd.wire.frame import decode_entry
 from tests.support.kept_logs import SetClock, keeper_of, uploader_of
 from tests.unit.adapters.usagelog.logs import (
@@ -46,19 +48,6 @@ class Kept:
         uploader.cycle()
         self.keeper: LogKeeper = keeper_of(self.folder, COUNT, clock=clock, uploader=uploader)
         self.first_on_disk = int(segments_in(self.folder)[0].stem)
-        self.stuck: list[Path] = []
-
-    def hang(self) -> None:
-        """Every segment and index of the tier never answers."""
-        for path in [*self.tier.rglob("*.log"), *self.tier.rglob("*.idx")]:
-            path.unlink()
-            os.mkfifo(path)
-            self.stuck.append(path)
-
-    def free(self) -> None:
-        """End what hangs."""
-        for path in self.stuck:
-            os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
     async def payloads(self, start: From, limit: int = COUNT) -> list[bytes]:
         view = await self.keeper.entries(start, limit)
@@ -70,14 +59,28 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     one = Kept(tmp_path)
     yield one
     await one.keeper.close()
-    one.free()
 
 
+@pytest.fixture
+def hanging(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A tier that never answers, once it holds what it is to hold."""
+    assert kept.first_on_disk
+    is_over = threading.Event()
+
+    def hang(*_: object) -> bytes:
+        is_over.wait()
+        return b""
+
+    monkeypatch.setattr(Objects, "read_range", hang)
+    yield
+    is_over.set()
+
+
+@pytest.mark.usefixtures("hanging")
 async def test_a_tier_that_hangs_holds_up_its_own_readers_alone(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept.keeper._reading._tier, "_timeout_s", 0.05)
-    kept.hang()
     first = kept.first_on_disk
     for start in (From(0), From(first - 1), From(time_ms=T0)):
         with pytest.raises(CallThreadTimeout, match="tier"):
@@ -87,6 +90,17 @@ async def test_a_tier_that_hangs_holds_up_its_own_readers_alone(
     assert await kept.payloads(From(time_ms=T0 + first * STEP_MS)) == on_disk
     assert await kept.payloads(From(time_ms=T0 + (first - 1) * STEP_MS + 1)) == on_disk
     assert await kept.payloads(From(COUNT)) == []
+    assert kept.keeper._reading.tier_errors == 3
+
+
+async def test_a_fifo_in_place_of_a_segment_is_refused_and_holds_nobody_up(kept: Kept) -> None:
+    for path in [*kept.tier.rglob("*.log"), *kept.tier.rglob("*.idx")]:
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(TierDown, match="regular file"):
+        await kept.keeper.entries(From(0), 1)
+    assert kept.keeper._reading.tier_errors == 1
+    assert len(await kept.payloads(From(kept.first_on_disk), 5)) == 5
 
 
 async def test_entries_in_the_tier_and_on_disk_are_one_log(kept: Kept) -> None:
@@ -120,8 +134,8 @@ async def test_a_segment_that_goes_up_while_it_is_read_is_read_there(
     assert len(segments_in(kept.folder)) == 1
 
 
+@pytest.mark.usefixtures("hanging")
 async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
-    kept.hang()
     read = asyncio.create_task(kept.keeper.entries(From(0), 1))
     # An answer from the disk, asked for later, comes while the other one hangs.
     assert await kept.payloads(From(COUNT)) == []

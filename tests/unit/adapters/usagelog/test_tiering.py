@@ -265,28 +265,28 @@ def test_a_segment_that_local_bytes_deleted_holds_nothing_up(world: World, tier_
 
 def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> None:
     world.write()
-    limits = Limits(retention_ms=500)
-    uploader = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=60)
+    limits = Limits(retention_ms=505)
+    uploader = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=0.002)
     uploader.cycle()
     newest = uploader.state.segments[-1].last_ms
-    kept = [one for one in uploader.state.segments if newest - one.last_ms <= 500]
+    kept = [one for one in uploader.state.segments if newest - one.last_ms <= 505]
     assert list(uploader.state.segments) == kept
     marked = uploader.state.marked
     assert marked
     # Marked ones are not read any more, and are there until the delay is over; also after a restart.
     assert payloads(tier_place)[0] == payload_of(kept[0].first_index)
     assert uploader.tier.list().marked == marked
-    again = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=60)
+    again = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=0.002)
     lag = again.lag(T0)
     assert lag is not None
     assert lag.delete_segments == len(marked)
     assert lag.delete_records == sum(one.last_index - one.first_index + 1 for one in marked)
-    world.pass_s(59)
+    world.pass_s(0.001)
     again.cycle()
-    world.pass_s(59)
+    world.pass_s(0.001)
     again.cycle()
     assert again.state.marked == marked
-    world.pass_s(1)
+    world.pass_s(0.001)
     again.cycle()
     assert again.state.marked == ()
     assert again.tier.list().segments == tuple(kept)
@@ -295,6 +295,45 @@ def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> Non
     } == {one.first_index for one in kept}
     deleted = [event.segment for event in world.events if isinstance(event, TierDeleted)]
     assert deleted == list(marked)
+
+
+def test_retention_goes_by_the_age_now(world: World, tier_place: str) -> None:
+    """Nothing is logged any more, so the last closed segment's time says nothing of today's."""
+    world.write()
+    limits = Limits(retention_ms=5_000)
+    uploader = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=0)
+    uploader.cycle()
+    held = uploader.state.segments
+    assert held
+    world.pass_s(5)
+    lag = uploader.lag(T0)
+    assert lag is not None
+    assert 0 < lag.delete_segments < len(held)
+    world.pass_s(0.001)
+    lag = uploader.lag(T0)
+    assert lag is not None
+    assert lag.delete_segments == len(held)
+    uploader.cycle()
+    assert (uploader.state.segments, uploader.state.marked) == ((), ())
+    assert uploader.counts.deleted_segments == len(held)
+
+
+def test_errors_of_copying_and_of_deleting_are_counted_apart(world: World, tmp_path: Path) -> None:
+    class NoDeletes(Objects):
+        def delete(self, name: str) -> None:
+            raise TierDown(name)
+
+    world.write()
+    failing = Flaky(str(tmp_path / "tier"), 1.0, random.Random(1))
+    uploader = world.uploader(failing)
+    with pytest.raises(TierDown):
+        uploader.cycle()
+    assert (uploader.counts.copy_errors, uploader.counts.delete_errors) == (1, 0)
+    limits = Limits(retention_ms=1)
+    uploader = world.uploader(NoDeletes(str(tmp_path / "tier")), limits=limits, delete_delay_s=0)
+    with pytest.raises(TierDown):
+        uploader.cycle()
+    assert (uploader.counts.copy_errors, uploader.counts.delete_errors) == (0, 1)
 
 
 def test_a_cursor_holds_deletion_back(world: World, tier_place: str) -> None:
