@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -27,6 +28,7 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.labels import topic_bounds
 from rgd.adapters.usagelog.files import log_folder
+from rgd.adapters.usagelog.off import NoLog
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from rgd.app.access import pulsar_settings
@@ -107,7 +109,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             daemon,
             http_settings(settings, insecure=insecure),
             metrics=exposition.render,
-            log_door=daemon.parts.log_keeper,
+            log_door=daemon.parts.log_keeper or NoLog(),
             observe=exposition.observe_answer,
         )
         credentials = Credentials(server, settings.http)
@@ -175,16 +177,9 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     def observe_backlog_check(seconds: float) -> None:
         timings[0].observe_backlog_check(seconds)
 
-    usage_log = SegmentedLog(
-        folder,
-        _log_settings(settings),
-        broker=settings.broker.name,
-        clock=clock.now,
-        on_alarm=_tell_log_alarm,
-        on_trimmed=_tell_log_trimmed,
-    )
+    usage_log = _usage_log(settings, folder, clock) if settings.log.enabled else None
     prepare = prepare_exchange(settings, settings.exchange.topic)
-    keeper = log_keeper(settings, folder, usage_log, clock)
+    keeper = None if usage_log is None else log_keeper(settings, folder, usage_log, clock)
     poller = backlog_poller(settings, clock)
     parts = Parts(
         clock=clock,
@@ -201,7 +196,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             core.limiter.names_asked,
             nothing_polled if poller is None else poller.topics,
         ),
-        usage_log=usage_log,
+        usage_log=usage_log or NoLog(),
         remember=known.store,
         observe_round=observe_round,
         observe_backlog_check=observe_backlog_check,
@@ -212,7 +207,8 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         evict=nobody_listens if poller is None else poller.carrier.add,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
-    usage_log.on_fault = daemon.recorder.fault
+    if usage_log is not None:
+        usage_log.on_fault = daemon.recorder.fault
     timings.append(_exposition(settings, daemon))
     return daemon, timings[0]
 
@@ -292,6 +288,17 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         fast_lane=http.fast_lane,
         shadow=http.shadow,
         insecure=insecure,
+    )
+
+
+def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> SegmentedLog:
+    return SegmentedLog(
+        folder,
+        _log_settings(settings),
+        broker=settings.broker.name,
+        clock=clock.now,
+        on_alarm=_tell_log_alarm,
+        on_trimmed=_tell_log_trimmed,
     )
 
 

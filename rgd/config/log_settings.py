@@ -25,6 +25,11 @@ class LogSettings(Section):
         default="usage",
         description="The log's name: the label `topic` of its lag, a folder of the tier.",
     )
+    enabled: Flag = Field(
+        default=True,
+        description="Whether rounds are logged. Without a log there is no fairness report, and `/v1/log` answers 404; "
+        "`log.dir` still holds the peers and policies that the last run knew.",
+    )
     dir: Path = Field(default=Path("rgd-log"), description="Folder of the log's segments.")
     segment_bytes: Size = Field(
         default=64 << 20, ge=4 << 10, le=1 << 31, description="A segment is closed at this size."

@@ -85,6 +85,13 @@ class From:
     time_ms: int | None = None
 
 
+class LogOff(RgdError):
+    """There is no usage log to read."""
+
+    def __init__(self) -> None:
+        super().__init__("the usage log is off: set log.enabled to true, and restart the daemon")
+
+
 class LogDoor(Protocol):
     """The usage log of a running daemon."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.http.client import DaemonClient
+from rgd.adapters.http.client import DaemonClient, DaemonRefused
 from rgd.app.demo.cluster import Daemon
 from tests.support import components
 
@@ -70,6 +70,30 @@ async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_pat
     finally:
         assert await daemon.stop() == 0
     assert "cannot reach exchange" in (tmp_path / "broker-1.log").read_text()
+
+
+async def test_without_a_usage_log_nothing_is_written_and_its_readers_are_told(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    daemon = Daemon(
+        "broker-1",
+        tmp_path,
+        NOWHERE,
+        {"RGD_LOG__ENABLED": "false", "RGD_EXCHANGE__ROUND_MS": "100"},
+    )
+    await daemon.start()
+    try:
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
+            while not is_degraded(await client.readiness()):
+                assert (await client.acquire({"group": "gold"}))["granted"]
+            notes = (await client.readiness())["degraded"]
+            assert not any("log" in note for note in notes)
+            with pytest.raises(DaemonRefused, match=r"log\.enabled"):
+                await client.log_cursors()
+    finally:
+        assert await daemon.stop() == 0
+    assert not any((tmp_path / "log").rglob("*.log"))
 
 
 def is_degraded(readiness: dict[str, Any]) -> bool:
