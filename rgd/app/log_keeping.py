@@ -7,6 +7,7 @@ reading it `log_reading`'s, what happens in the tier `rgd.adapters.usagelog`'s.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -23,6 +24,7 @@ from rgd.ports.log_door import (
     CursorView,
     EntriesView,
     From,
+    NotExposed,
 )
 from rgd.ports.metrics import Sample
 
@@ -126,8 +128,15 @@ class LogKeeper:
     async def forget(self, name: str) -> None:
         await asyncio.to_thread(self._cursors.forget, name)
 
-    async def entries(self, start: From, limit: int) -> EntriesView:
-        return await self._reading.entries(start, limit)
+    async def entries(self, start: From, limit: int, *, expose: bool | None = None) -> EntriesView:
+        allowed = self._place.exposes_metadata
+        if expose and not allowed:
+            raise NotExposed
+        view = await self._reading.entries(start, limit)
+        if expose is not False or not allowed:
+            return view
+        hidden = tuple(replace(one, broker_entry_metadata=None) for one in view.entries)
+        return replace(view, entries=hidden)
 
     # The figures (docs/metrics.md).
 

@@ -38,6 +38,7 @@ from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
 from rgd.app.credentials import Credentials, tokens_of
 from rgd.app.daemon import Halted, Parts, RgdDaemon
+from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
 from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
@@ -310,6 +311,7 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
         retention_s=settings.log.retention_s,
         retention_bytes=settings.log.retention_bytes or None,
         interceptors=settings.log.interceptors,
+        own_interceptors=load_interceptors(settings.log.own_interceptors),
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )

@@ -59,8 +59,8 @@ class LogSettings(Section):
     )
     brokerEntryMetadataInterceptors: InterceptorNames = Field(  # noqa: N815 -- Pulsar's name
         default=",".join(Interceptor),
-        description="What is added in front of each entry (PIP-70), by Pulsar's class names, bare or in "
-        "full. Without the timestamp, seeking and retention go by publish time, which then never runs "
+        description="What is added in front of each entry (PIP-70): Pulsar's two by their class names, bare or in "
+        "full, and own ones by entry point or dotted path ([usage log](usage-log.md#interceptors-of-your-own)). Without the timestamp, seeking and retention go by publish time, which then never runs "
         "backwards; without the index, entries are counted from the segment's name.",
     )
     exposingBrokerEntryMetadataToClientEnabled: Flag = Field(  # noqa: N815 -- Pulsar's name
@@ -127,5 +127,12 @@ class LogSettings(Section):
 
     @property
     def interceptors(self) -> frozenset[Interceptor]:
-        """What is added in front of each entry."""
-        return frozenset(parse_interceptors(self.brokerEntryMetadataInterceptors))
+        """What is added in front of each entry, of what Pulsar has."""
+        names = parse_interceptors(self.brokerEntryMetadataInterceptors)
+        return frozenset(Interceptor(name) for name in names if name in {*Interceptor})
+
+    @property
+    def own_interceptors(self) -> tuple[str, ...]:
+        """Entry points and dotted paths of further ones, in order."""
+        names = parse_interceptors(self.brokerEntryMetadataInterceptors)
+        return tuple(name for name in names if name not in {*Interceptor})

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Final, get_args
@@ -38,6 +39,8 @@ _PORT_MAX: Final = 65535
 
 EMBEDDED: Final = "embedded"
 
+#: Where packages name interceptors of theirs (`rgd.ports.usagelog.BrokerEntryMetadataInterceptor`).
+INTERCEPTOR_ENTRY_POINTS: Final = "rgd_interceptors"
 #: Where Pulsar's interceptors are.
 INTERCEPTOR_PACKAGE: Final = "org.apache.pulsar.common.intercept."
 
@@ -96,14 +99,20 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def parse_interceptors(text: str) -> list[Interceptor]:
-    """The interceptors that a list of Pulsar's class names names, bare or in full.
+def parse_interceptors(text: str) -> list[str]:
+    """The interceptors that a list names, Pulsar's own by their bare class names.
+
+    Others are an entry point of `INTERCEPTOR_ENTRY_POINTS`, or the dotted path of a class (`package.module.Class`).
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: a name without dots is neither Pulsar's nor an entry point.
     """
     names = [name.strip() for name in text.split(",")] if text.strip() else []
-    return [Interceptor(name.removeprefix(INTERCEPTOR_PACKAGE)) for name in names]
+    bare = [name.removeprefix(INTERCEPTOR_PACKAGE) for name in names]
+    known = {*Interceptor, *entry_points(group=INTERCEPTOR_ENTRY_POINTS).names}
+    if any(not name or ("." not in name and name not in known) for name in bare):
+        raise ValueError(text)
+    return bare
 
 
 def parse_dialects(text: str) -> list[DialectName]:
@@ -262,7 +271,10 @@ InterceptorNames = Annotated[
     str,
     BeforeValidator(_joined),
     _checked(parse_interceptors),
-    Expected(f"any of {' and '.join(Interceptor)}, with commas between them, or an empty text"),
+    Expected(
+        f"any of {' and '.join(Interceptor)}, of the entry points of {INTERCEPTOR_ENTRY_POINTS!r} and of dotted paths of "
+        "classes, with commas between them, or an empty text"
+    ),
 ]
 DialectNames = Annotated[
     str,

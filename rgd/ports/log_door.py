@@ -85,6 +85,15 @@ class From:
     time_ms: int | None = None
 
 
+class NotExposed(RgdError):
+    """A reader wants to see what the broker added to entries, and may not."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "expose: log.exposingBrokerEntryMetadataToClientEnabled is false, so what the broker added is not shown"
+        )
+
+
 class LogOff(RgdError):
     """There is no usage log to read."""
 
@@ -121,9 +130,15 @@ class LogDoor(Protocol):
             UsageLogError: the disk refuses.
         """
 
-    async def entries(self, start: From, limit: int) -> EntriesView:
+    async def entries(self, start: From, limit: int, *, expose: bool | None = None) -> EntriesView:
         """Entries from a position on, oldest first.
 
+        Args:
+            start: where to begin.
+            limit: most entries.
+            expose: whether to show what the broker added; None: as the daemon's setting says.
+
         Raises:
+            NotExposed: the setting does not allow it.
             UsageLogError, TierError: they cannot be read.
         """

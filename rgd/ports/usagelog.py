@@ -38,6 +38,24 @@ class Interceptor(StrEnum):
     INDEX = "AppendIndexMetadataInterceptor"
 
 
+class BrokerEntryMetadataInterceptor(Protocol):
+    """Adds to what stands in front of an entry (PIP-70, "interceptor interface for Broker Entry Metadata").
+
+    It is called in the log's thread for each entry, in the order of the configured list; more than once where the
+    entry did not fit its segment.
+    """
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
+        """Further fields of an entry's BrokerEntryMetadata, as protobuf writes them; empty: none.
+
+        Fields 1 and 2 are Pulsar's own. An exception loses the entry, which is counted and logged.
+
+        Args:
+            timestamp_ms: what Pulsar's timestamp interceptor added, milliseconds since 1970.
+            index: what its index interceptor added.
+        """
+
+
 class UsageLogError(RgdError):
     """An operation of the usage log failed."""
 

@@ -7,9 +7,8 @@ All integers are big endian. The first line may be absent (a broker without the 
 `[0e01][u32 crc32c]` (a producer without checksums). The CRC32C covers everything behind itself, so
 nothing protects the first line but its own structure; Pulsar's code has it so.
 
-Law: `encode_entry(decode_entry(data)) == data` for every entry that Pulsar writes; fields of
-MessageMetadata that we do not know travel along in `Entry.unknown`, those of BrokerEntryMetadata are
-skipped. Seeking by time reads the first line
+Law: `encode_entry(decode_entry(data)) == data` for every entry that Pulsar writes; fields that we do not know
+travel along, those of MessageMetadata in `Entry.unknown`, those of BrokerEntryMetadata in its own `unknown`. Seeking by time reads the first line
 only (`peek_broker_entry_metadata`). Entries in files are in `rgd.wire.segment`; what a payload means
 is in `rgd.wire.record`.
 """
@@ -83,6 +82,8 @@ class BrokerEntryMetadata:
     broker_timestamp: int | None = None
     #: Position of the entry's last message in the log, from 0.
     index: int | None = None
+    #: Fields that Pulsar does not know, as protobuf writes them.
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,8 @@ def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
         body = b"\x08" + _varint(broker.broker_timestamp, "broker timestamp")
     if broker.index is not None:
         body += b"\x10" + _varint(broker.index, "index")
+    body += broker.unknown
+    _check_size("broker entry metadata", len(body), BROKER_METADATA_MAX)
     return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
 
 
@@ -312,10 +315,11 @@ def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:
         body = BrokerEntryMetadataProto.FromString(data[_BROKER_HEAD:end])
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"broker entry metadata: {exc}") from exc
-    return end, BrokerEntryMetadata(
-        broker_timestamp=body.broker_timestamp if body.HasField("broker_timestamp") else None,
-        index=body.index if body.HasField("index") else None,
-    )
+    timestamp = body.broker_timestamp if body.HasField("broker_timestamp") else None
+    index = body.index if body.HasField("index") else None
+    for field in ("broker_timestamp", "index"):
+        body.ClearField(field)
+    return end, BrokerEntryMetadata(timestamp, index, body.SerializePartialToString())
 
 
 def _parse_metadata(data: bytes) -> MessageMetadata:

@@ -23,8 +23,11 @@ from rgd.wire.frame import (
     MAGIC_CRC32C,
     METADATA_MAX,
     PAYLOAD_MAX,
+    Entry,
+    encode_entry,
     repeated_metadata,
 )
+from rgd.wire.segment import length_before
 
 _U32_SIZE: Final = 4
 _U64_MAX: Final = (1 << 64) - 1
@@ -130,6 +133,22 @@ def frame_run(
     if sizes.max() - _U32_SIZE > ENTRY_MAX:
         raise Oversize("entry", int(sizes.max()) - _U32_SIZE, ENTRY_MAX)
     return Framed(pieces, sizes)
+
+
+def frame_each(entries: Sequence[Entry]) -> Framed:
+    """Write entries that have nothing in common.
+
+    Raises:
+        Oversize, Malformed: as `encode_entry`.
+    """
+    pieces: list[bytes] = []
+    sizes: list[int] = []
+    for entry in entries:
+        data = encode_entry(entry)
+        before = len(data) - len(entry.payload)
+        pieces += (length_before(len(data)) + data[:before], entry.payload)
+        sizes.append(_U32_SIZE + len(data))
+    return Framed(pieces, np.array(sizes, np.int64))
 
 
 def _layout(

@@ -21,7 +21,7 @@ from rgd.core.errors import GroupInUse, InvalidBacklog, InvalidName, PoliciesRea
 from rgd.core.leases.model import UnknownLease
 from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
-from rgd.ports.log_door import CursorRefused, LogOff, UnknownCursor
+from rgd.ports.log_door import CursorRefused, LogOff, NotExposed, UnknownCursor
 from rgd.ports.usagelog import UsageLogError
 from rgd.storage.errors import TierError
 
@@ -195,6 +195,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     ExchangeError: 503,
     TierError: 503,
     Unavailable: 503,
+    NotExposed: 403,
     LogOff: 404,
     UsageLogError: 503,
 }

@@ -45,6 +45,12 @@ _QUERY: Final = (
         f"Most entries; fewer come where they are large (after {ENTRIES_BYTES_MAX} bytes).",
         {"type": "integer", "minimum": 1, "maximum": ENTRIES_MAX, "default": LIMIT_DEFAULT},
     ),
+    Query(
+        "expose",
+        "Whether to show what the broker added in front of each entry. The daemon's "
+        "`log.exposingBrokerEntryMetadataToClientEnabled` is the default, and the most that is allowed.",
+        {"type": "string", "enum": ["true", "false"]},
+    ),
 )
 _STARTS: Final = ("index", "time", "cursor")
 _NAMES: Final = frozenset(query.name for query in _QUERY)
@@ -82,7 +88,13 @@ class Log:
         """Entries from a position on."""
         query = _parameters(call)
         limit = _number(query.get("limit", str(LIMIT_DEFAULT)), "limit", 1, ENTRIES_MAX)
-        return json_reply(await self._door.entries(self._start(query), limit))
+        expose = query.get("expose")
+        if expose not in {None, "true", "false"}:
+            raise BadBody(f"expose: expected true or false, got {cut(str(expose))}")
+        view = await self._door.entries(
+            self._start(query), limit, expose=None if expose is None else expose == "true"
+        )
+        return json_reply(view)
 
     async def cursors(self, _call: Call) -> Reply:
         """Every reader's position."""
@@ -121,6 +133,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
                 400: ResponseSpec(
                     "A parameter is malformed, unknown or contradicts another.", Reason
                 ),
+                403: ResponseSpec("`expose=true`, and the daemon does not allow it.", Reason),
                 **_NO_CURSOR,
                 **_NO_DISK,
             },

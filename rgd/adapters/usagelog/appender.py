@@ -33,7 +33,8 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame_runs import Stamps, consecutive, frame_run
+from rgd.wire.frame import BrokerEntryMetadata, Entry
+from rgd.wire.frame_runs import Framed, Stamps, consecutive, frame_each, frame_run
 from rgd.wire.log_records import PLAIN_PROPERTIES, POLICIES_BYTES_MAX, Item, LogEncoder
 from rgd.wire.segment import parse_segment_name, segment_name
 
@@ -327,9 +328,52 @@ class Appender:
             stamped if has_time else None,
             consecutive(self.next_index, count) if has_index else None,
         )
-        framed = frame_run(self._broker, payloads, stamps, properties=properties, unknown=metadata)
+        if self._settings.own_interceptors:
+            framed = self._intercepted(payloads, stamps, properties, metadata)
+        else:
+            framed = frame_run(
+                self._broker, payloads, stamps, properties=properties, unknown=metadata
+            )
         first_index = self.next_index if has_index else None
         return Run(framed, times, timestamps, first_index, sequence_id)
+
+    def _intercepted(
+        self,
+        payloads: list[bytes],
+        stamps: Stamps,
+        properties: tuple[tuple[str, str], ...],
+        unknown: bytes,
+    ) -> Framed:
+        """The same entries with what own interceptors add."""
+        count = len(payloads)
+        times, indexes = (
+            [None] * count if of is None else of.tolist()
+            for of in (stamps.broker_timestamps, stamps.indexes)
+        )
+        owns = self._settings.own_interceptors
+        return frame_each(
+            [
+                Entry(
+                    self._broker,
+                    sequence_id,
+                    publish_time,
+                    payload,
+                    properties,
+                    BrokerEntryMetadata(
+                        time, index, b"".join(own.intercept(time, index) for own in owns)
+                    ),
+                    unknown,
+                )
+                for sequence_id, publish_time, payload, time, index in zip(
+                    stamps.sequence_ids.tolist(),
+                    stamps.publish_times.tolist(),
+                    payloads,
+                    times,
+                    indexes,
+                    strict=True,
+                )
+            ]
+        )
 
     def _put(self, run: Run, count: int, on_whole: Callable[[int], None] | None) -> None:
         """Write the first entries of a run to the open segment; count those that are written whole.

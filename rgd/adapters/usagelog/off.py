@@ -24,7 +24,7 @@ class NoLog:
     async def open(self) -> None:
         """Nothing to open."""
 
-    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
+    def append(self, _item: Loggable, *, broker_timestamp_ms: int) -> None:
         """Nothing is kept, which is no loss."""
 
     async def flush(self) -> None:
@@ -36,14 +36,20 @@ class NoLog:
     def cursors(self) -> tuple[CursorView, ...]:
         raise LogOff
 
-    def cursor(self, name: str) -> CursorView:
+    def cursor(self, _name: str) -> CursorView:
         raise LogOff
 
-    async def acknowledge(self, name: str, index: int) -> CursorView:
+    async def acknowledge(self, _name: str, _index: int) -> CursorView:
         raise LogOff
 
-    async def forget(self, name: str) -> None:
+    async def forget(self, _name: str) -> None:
         raise LogOff
 
-    async def entries(self, start: From, limit: int) -> EntriesView:
+    async def entries(
+        self,
+        _start: From,
+        _limit: int,
+        *,
+        expose: bool | None = None,  # noqa: ARG002 -- the port's keyword
+    ) -> EntriesView:
         raise LogOff

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.adapters.usagelog.retention import Limits
-from rgd.ports.usagelog import Fsync, Interceptor
+from rgd.ports.usagelog import BrokerEntryMetadataInterceptor, Fsync, Interceptor
 
 #: A log has room for so many full segments at least.
 SEGMENTS_MIN: Final = 2
@@ -36,6 +36,8 @@ class UsageLogSettings:
     queue_bytes_max: int = 64 << 20
     #: What is added in front of an entry (PIP-70): the broker's time, and the index.
     interceptors: frozenset[Interceptor] = frozenset(Interceptor)
+    #: What adds further fields, in order.
+    own_interceptors: tuple[BrokerEntryMetadataInterceptor, ...] = ()
     #: From a failure of the disk to the next try.
     retry_ms: int = 5000
 

@@ -70,6 +70,23 @@ async def test_the_brokers_part_is_shown_where_the_setting_says_so(folder: Path)
         assert entry["broker_entry_metadata"] == shown
 
 
+async def test_a_reader_chooses_whether_it_sees_the_brokers_part(folder: Path) -> None:
+    """PIP-70: the daemon's switch is the most that is allowed."""
+    query = f"{ENTRIES}?index=5&limit=1&expose="
+    async with log_at(folder, exposes_metadata=True) as door:
+        shown = (await door.call("GET", f"{query}true")).json["entries"][0]
+        hidden = (await door.call("GET", f"{query}false")).json["entries"][0]
+        malformed = await door.call("GET", f"{query}1")
+    assert shown["broker_entry_metadata"] == {"broker_timestamp": T0 + 50, "index": 5}
+    assert hidden["broker_entry_metadata"] is None
+    assert malformed.status == 400
+    async with log_at(folder, exposes_metadata=False) as door:
+        refused = await door.call("GET", f"{query}true")
+        assert (await door.call("GET", f"{query}false")).json["entries"] == [hidden]
+    assert refused.status == 403
+    assert "exposingBrokerEntryMetadataToClientEnabled" in refused.json["reason"]
+
+
 async def test_it_begins_at_an_index_a_time_or_a_cursor(folder: Path) -> None:
     async with log_at(folder) as door:
         assert (await door.call("PUT", f"{CURSORS}/reader", {"index": 250})).status == 200

@@ -163,9 +163,11 @@ def test_fields_that_rgd_does_not_know_travel_along() -> None:
     assert encode_entry(entry) == data
 
 
-def test_fields_of_the_brokers_part_that_rgd_does_not_know_are_skipped() -> None:
+def test_fields_of_the_brokers_part_that_rgd_does_not_know_travel_along() -> None:
     data = b"\x0e\x02" + u32(4) + b"\x10\x05\x18\x01" + checksummed(plain(METADATA))
-    assert decode_entry(data).broker == BrokerEntryMetadata(index=5)
+    entry = decode_entry(data)
+    assert entry.broker == BrokerEntryMetadata(index=5, unknown=b"\x18\x01")
+    assert encode_entry(entry) == data
 
 
 BROKEN = [

@@ -1,0 +1,66 @@
+"""Interceptors of the operator's own (PIP-70): found by dotted path or entry point, or a clear error at the start."""
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from rgd.app import interceptors
+from rgd.app.interceptors import load_interceptors
+from rgd.config.settings import Settings
+from rgd.errors import ConfigError
+from rgd.ports.usagelog import Interceptor
+
+HERE = __name__
+
+
+class Rack:
+    """Adds the rack of the broker as field 15."""
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
+        del timestamp_ms, index
+        return b"\x7a\x02r7"
+
+
+class Mute:
+    """Has no `intercept`."""
+
+
+class Needy:
+    """Cannot be made without arguments."""
+
+    def __init__(self, rack: str) -> None:
+        self.rack = rack
+
+
+def test_a_class_is_found_by_its_dotted_path_in_the_configured_order() -> None:
+    text = f"AppendIndexMetadataInterceptor,{HERE}.Rack"
+    log = Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": text}}).log
+    assert log.interceptors == {Interceptor.INDEX}
+    assert log.own_interceptors == (f"{HERE}.Rack",)
+    (own,) = load_interceptors(log.own_interceptors)
+    assert isinstance(own, Rack)
+
+
+def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("rack", f"{HERE}:Rack", "rgd_interceptors")
+    monkeypatch.setattr(interceptors, "entry_points", lambda **_: EntryPoints([point]))
+    (own,) = load_interceptors(["rack"])
+    assert isinstance(own, Rack)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        pytest.param("no.such.module.Rack", "No module named", id="no-module"),
+        pytest.param(f"{HERE}.Rock", "Rock", id="no-class"),
+        pytest.param(f"{HERE}.Mute", "no method `intercept`", id="no-method"),
+        pytest.param(f"{HERE}.Needy", "rack", id="needs-arguments"),
+    ],
+)
+def test_one_that_cannot_be_used_is_named_with_what_was_expected(name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        load_interceptors([name])
+    (fault,) = caught.value.faults
+    assert fault.key == "log.brokerEntryMetadataInterceptors"
+    assert name in fault.expected
+    assert "intercept(timestamp_ms, index) -> bytes" in fault.expected
