@@ -4,6 +4,8 @@ The model's figures are those of a live Pulsar 4.0.8 (quota 100 msg/s, periods o
 large clusters (`python -m sim.stock`), a live Pulsar (tests/integration/stock).
 """
 
+from itertools import pairwise
+
 import pytest
 
 from rgd.core.stock.messages import GroupUsage, StockReport
@@ -96,6 +98,38 @@ def test_rgd_and_the_stock_brokers_have_their_max_min_parts(name: str, size: Siz
 def test_with_the_default_period_of_a_minute_it_holds_too() -> None:
     figures = run(SCENARIOS["saturated"], Size(1, 1, period_s=60), periods=12)
     assert [one.faults for one in figures] == [[]]
+
+
+def test_a_daemon_that_starts_beside_an_idle_stock_broker_has_the_quota_after_two_periods() -> None:
+    """The stock broker says "unchanged" for five periods, which says nothing to who did not hear it before."""
+    for idle_periods in range(1, 6):
+        cluster = StockCluster(Size(1, 0))
+        cluster.run_periods(idle_periods)
+        cluster.add_rgd()
+        cluster.begin(Step(IDLE, BUSY))
+        totals = [admitted[-1] for admitted in cluster.run_periods(4)]
+        rates = [(after - before) / 5 for before, after in pairwise(totals)]
+        assert min(rates[2:]) >= 0.98 * cluster.quota, (idle_periods, rates)
+
+
+@pytest.mark.parametrize("steady_periods", range(1, 6))
+def test_a_daemon_that_starts_beside_a_busy_stock_broker_learns_of_it_after_five_periods_at_most(
+    steady_periods: int,
+) -> None:
+    """What is "unchanged" there is not known before Pulsar reports amounts again, whatever is assumed meanwhile."""
+    cluster = StockCluster(Size(1, 0))
+    cluster.begin(Step(BUSY, BUSY))
+    cluster.run_periods(6 + steady_periods)
+    cluster.add_rgd()
+    cluster.begin(Step(BUSY, BUSY))
+    cluster.base = cluster.quota
+    totals = cluster.run_periods(14)
+    sums = [sum(admitted) for admitted in totals]
+    rates = [(after - before) / 5 / cluster.quota for before, after in pairwise(sums)]
+    assert sum(rate > 1.1 for rate in rates) <= 5, rates
+    assert max(rates) <= 2.25
+    rgd = (totals[-1][-1] - totals[-3][-1]) / 10
+    assert rgd == pytest.approx(cluster.quota / 2, rel=0.1), rates
 
 
 def test_a_stock_broker_that_wakes_has_its_part_after_twelve_periods() -> None:

@@ -69,8 +69,14 @@ class BrokerRows:
         return self._usage(at)
 
     def report(self, key: GroupKey, usage: Usage) -> Usage:
-        """Note a further report, None: it says that nothing changed; returns the usage as it is kept."""
+        """Note a further report, None: it says that nothing changed; returns the usage as it is kept.
+
+        A second report without amounts, where none came before, is taken for one of no use: a stock broker repeats
+        "unchanged" for five periods, and one that uses something changes it, because its limit follows what we use.
+        """
         at = self._at[key]
+        if usage is None and self._usage(at) is None:
+            usage = Pair()
         self._counts[at + 2 : at + _WIDTH] = self._counts[at : at + 2]
         if usage is not None:
             self._write(at, usage)

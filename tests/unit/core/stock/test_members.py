@@ -28,8 +28,11 @@ def members() -> StockMembers:
     return members
 
 
-def test_a_group_without_amounts_is_unknown_and_then_unchanged(members: StockMembers) -> None:
+def test_a_group_without_amounts_is_unknown_then_unused_and_later_unchanged(
+    members: StockMembers,
+) -> None:
     assert members.put(B1, GroupUsage("gold"))[0] == (GOLD, None)
+    assert members.put(B1, GroupUsage("gold"))[0] == (GOLD, NOTHING)
     assert members.put(B1, GroupUsage("gold")) == []
     assert members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING))[0] == (GOLD, Pair(5, 50))
     assert members.put(B1, GroupUsage("gold")) == []

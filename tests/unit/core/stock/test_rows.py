@@ -32,7 +32,9 @@ def test_the_last_two_reports_of_each_row_are_kept(
             assert rows.remove(key) == model.pop(key)[0]
         else:
             now = model[key][0]
-            model[key] = (now if usage is None else kept(usage)), now
+            # Twice without amounts, and never with any: it uses nothing.
+            unchanged = Pair() if now is None else now
+            model[key] = (unchanged if usage is None else kept(usage)), now
             assert rows.report(key, usage) == model[key][0]
     assert list(rows) == list(model)
     for key, (now, before) in model.items():
