@@ -3,6 +3,8 @@
 Law: a file is accepted or refused as a whole. A refused or missing one leaves the last valid policies
 in force, and `trouble` reports it until a valid one appears. Daemons do not exchange policies: each
 reports its file's hash, and daemons with different hashes raise an alarm (`AlarmCode.POLICIES_DIFFER`).
+The newest file wins: while one is read, which takes a minute for 600,000 groups, the check goes on, and what
+replaces it ends that reading.
 How: the file is checked every FILE_POLL_S. The check follows links, because Kubernetes swaps a link to change
 a ConfigMap. A separate process reads and hashes a large file.
 """
@@ -15,7 +17,13 @@ import structlog
 
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.config.groups import load_groups
-from rgd.config.groups_apart import GroupsUnread, Reading, load_groups_apart, release
+from rgd.config.groups_apart import (
+    GroupsUnread,
+    LoadedGroups,
+    Reading,
+    load_groups_apart,
+    release,
+)
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -26,6 +34,8 @@ FILE_POLL_S: Final = 1.0
 #: A changed file that could not be read is read again after this many checks, because the reason may be
 #: local, such as too few descriptors or processes.
 UNREAD_LOOKS: Final = 10
+#: A reading that takes longer is shown.
+READING_SHOWN_S: Final = 1.0
 #: Most faults of a refused file that are logged one by one; `rgd validate` lists all.
 FAULTS_LOGGED_MAX: Final = 20
 #: Most logged characters of a fault, which may quote the file.
@@ -53,6 +63,8 @@ class FilePolicies:
         loaded = load_groups_apart(path)
         self._snapshot, self._hash = loaded.snapshot, loaded.hash
         self._trouble: str | None = None
+        #: What is being read, if that takes long.
+        self._reading: str | None = None
 
     #: It was read before anything else.
     is_settled = True
@@ -61,11 +73,11 @@ class FilePolicies:
     @property
     def trouble(self) -> str | None:
         """Why the current file is not in force; None if it is."""
-        return self._trouble
+        return self._reading or self._trouble
 
     def figures(self) -> Figures:
         """Whether the current file is not in force."""
-        return Figures(is_old=self._trouble is not None)
+        return Figures(is_old=self.trouble is not None)
 
     def snapshot(self) -> PolicySnapshot:
         """The policies of the last valid file."""
@@ -87,7 +99,7 @@ class FilePolicies:
             # A file that is in force, or was refused for its content, is not read again, even if
             # it replaces another one.
             self._stamp = None
-            if await self._reload(on_snapshot):
+            if await self._reload(stamp, on_snapshot):
                 self._stamp = stamp
             else:
                 unread, looks_left = stamp, UNREAD_LOOKS
@@ -102,25 +114,22 @@ class FilePolicies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reload(self, on_snapshot: OnSnapshot) -> bool:
-        """Load the current file; False if it could not be read, whatever its content."""
+    async def _reload(self, stamp: object, on_snapshot: OnSnapshot) -> bool:
+        """Load the file of a stamp; False if it could not be read, whatever its content."""
         try:
-            return await self._take_up(on_snapshot)
+            return await self._take_up(stamp, on_snapshot)
         except Exception:
             self._trouble = "the last good ones stay in force: internal error while it was read"
             raise
 
-    async def _take_up(self, on_snapshot: OnSnapshot) -> bool:
-        reading = Reading()
+    async def _take_up(self, stamp: object, on_snapshot: OnSnapshot) -> bool:
         try:
-            loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
-        except asyncio.CancelledError:
-            # Otherwise the thread would block the exit until the file is read.
-            reading.stop()
-            raise
+            loaded = await self._load(stamp)
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error, GroupsUnread)
+        if loaded is None:
+            return False
         on_snapshot(loaded.snapshot, loaded.hash)
         before = [self._snapshot]
         self._snapshot, self._hash = loaded.snapshot, loaded.hash
@@ -134,6 +143,29 @@ class FilePolicies:
         # This is the last reference, and freeing a large snapshot takes long.
         await asyncio.to_thread(release, before)
         return True
+
+    async def _load(self, stamp: object) -> LoadedGroups | None:
+        """Read the file of a stamp; None: another one took its place meanwhile.
+
+        Raises:
+            ConfigError: it cannot be used, or not read.
+        """
+        reading, loop = Reading(), asyncio.get_running_loop()
+        loading = loop.run_in_executor(None, load_groups_apart, self._path, reading)
+        shown_at = loop.time() + READING_SHOWN_S
+        try:
+            while not (await asyncio.wait({loading}, timeout=self._poll_s))[0]:
+                if loop.time() >= shown_at:
+                    self._reading = f"{self._path} is being read; the last good ones stay in force"
+                if await asyncio.to_thread(_stamp, self._path) != stamp:
+                    reading.stop()
+                    await asyncio.wait({loading})
+                    return None
+            return await loading
+        finally:
+            self._reading = None
+            # Otherwise the thread would block the exit until the file is read.
+            reading.stop()
 
     def _tell_refused(self, error: ConfigError) -> None:
         more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
