@@ -99,16 +99,27 @@ def test_nothing_is_withheld_while_it_is_wanted(
         assert share <= max(row.wanted.messages, most_floor)
 
 
-@given(
-    policy=st.sampled_from([SharePolicyName.PROPORTIONAL, SharePolicyName.STEAL]),
-    quota=QUOTAS,
-    rows=rows_of(),
-    floor_ppm=FLOORS_PPM,
-)
-def test_proportional_and_steal_hand_out_the_quota_exactly(
-    policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
+@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_proportional_hands_out_the_quota_exactly(
+    quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
-    assert sum(shares_of(policy, quota, rows, floor_ppm=floor_ppm)) == quota
+    assert sum(shares_of(SharePolicyName.PROPORTIONAL, quota, rows, floor_ppm=floor_ppm)) == quota
+
+
+@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_steal_wastes_nothing_and_cuts_to_the_quota(
+    quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    """The PIP: the quota is not under-utilized; over it, what is used is reduced to it."""
+    shares = shares_of(SharePolicyName.STEAL, quota, rows, floor_ppm=floor_ppm)
+    used = [row.admitted.messages for row in rows]
+    if sum(used) > quota:
+        assert sum(shares) == quota
+        return
+    assert sum(shares) >= quota
+    lifted = quota * floor_ppm // PPM + len(rows)
+    for share, own in zip(shares, used, strict=True):
+        assert share >= own - lifted
 
 
 @given(quota=QUOTAS, rows=rows_of())

@@ -5,7 +5,8 @@ usage ("they might each split up the remaining portion, each adding the
 remaining 10 units"); above it each is reduced by its fraction of the excess.
 `proportional`: by historic usage; quota x own / sum, which Pulsar ships too.
 `steal`: "the broker with the lowest quota will steal part of the quota of the
-most dominant broker": half the gap; the second lowest steals from the second most dominant.
+most dominant broker": it raises its own limit by half the gap; the second lowest steals from the second most
+dominant. The dominant one reduces its limit once the thief's usage has grown, by what is then over the quota.
 
 Law: a live broker's share is at least its floor, taken from the others in
 proportion to what they have above theirs. Without any usage the quota is split
@@ -44,18 +45,34 @@ def proportional(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Mi
 
 
 def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
-    """The k-th lowest takes half its gap to the k-th highest; below saturation proportional."""
+    """At saturation the k-th lowest raises its limit by half its gap to the k-th highest, which gives up what is over.
+
+    A saturated broker uses what it may, so its usage stands for its limit. The limits may sum to more than the
+    quota, because whether a thief has more demand shows only in its next usage: that is the PIP's "in the short term,
+    this will lead to passing the set quota". While the usages exceed the quota nobody raises its limit. Of an
+    excess that is larger than the gaps, each gives up its part. Below saturation as `proportional`.
+    """
+    excess = sum(used) - quota
     if sum(used) * 100 < quota * SATURATED_PERCENT:
         return proportional(quota, used, floor_ppm)
     if quota == 0:
         return [0] * len(used)
-    shares = by_weight(quota, used)
+    # Up to the quota everybody keeps its usage and its part of what is left.
+    shares = by_weight(quota, used) if excess < 0 else list(used)
     # `used` is in the order of names, and sorting is stable, so ties are in the order of names.
     ranked = sorted((place for place, own in enumerate(used) if own), key=used.__getitem__)
-    for low, high in zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False):
-        stolen = (shares[high] - shares[low]) // 2
-        shares[low] += stolen
-        shares[high] -= stolen
+    pairs = list(zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False))
+    gaps = [shares[high] - shares[low] for low, high in pairs]
+    if excess <= 0:
+        for (low, _), gap in zip(pairs, gaps, strict=True):
+            shares[low] += gap // 2
+    else:
+        given_up = min(excess, sum(gaps))
+        cuts = by_weight(given_up, gaps) if given_up else [0] * len(gaps)
+        for (_, high), cut in zip(pairs, cuts, strict=True):
+            shares[high] -= cut
+        for place, cut in enumerate(by_weight(excess - given_up, shares)):
+            shares[place] -= cut
     return _lifted(shares, floors(quota, len(used), floor_ppm))
 
 

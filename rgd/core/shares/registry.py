@@ -43,7 +43,7 @@ def allocate(
 
     Returns:
         Milli per second, in the order of `rows`. Under all policies but
-        `residual` below the quota they sum to the quota exactly in each limited dimension.
+        `residual` and `steal` up to the quota they sum to the quota exactly in each limited dimension.
     """
     if not rows:
         return ()

@@ -17,9 +17,9 @@ CASES = [
     pytest.param(
         "proportional", 100, "--admitted", [10, 50, 30], [11.111, 55.556, 33.333], id="proportional"
     ),
-    pytest.param("steal", 100, "--admitted", [80, 20], [50, 50], id="steal"),
+    pytest.param("steal", 100, "--admitted", [80, 20], [80, 50], id="steal"),
     pytest.param(
-        "steal", 100, "--admitted", [50, 30, 15, 5], [27.5, 22.5, 22.5, 27.5], id="steal-four"
+        "steal", 100, "--admitted", [50, 30, 15, 5], [50, 30, 22.5, 27.5], id="steal-four"
     ),
     pytest.param("max-min", 100, "--wanted", [80, 20], [80, 20], id="no-waste"),
     pytest.param("max-min", 100, "--wanted", [70, 70], [50, 50], id="fairness"),

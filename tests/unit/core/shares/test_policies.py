@@ -118,18 +118,25 @@ def test_a_floor_is_taken_from_the_others_in_proportion_to_what_they_have_above_
 
 def test_below_saturation_steal_is_proportional() -> None:
     assert shares_of(STEAL, 1000, used(800, 189), floor_ppm=NO_FLOOR) == (809, 191)
-    assert shares_of(STEAL, 1000, used(800, 190), floor_ppm=NO_FLOOR) == (500, 500)
+    assert shares_of(STEAL, 1000, used(800, 190), floor_ppm=NO_FLOOR) == (808, 500)
 
 
-def test_steal_pairs_the_lowest_with_the_highest_and_leaves_the_median() -> None:
-    assert shares_of(STEAL, 100, used(50, 10, 5, 15, 20), floor_ppm=NO_FLOOR) == (
-        28,
-        15,
-        27,
-        15,
-        15,
-    )
+def test_steal_raises_the_lowest_by_half_the_gap_to_the_highest_and_leaves_the_others() -> None:
+    shares = shares_of(STEAL, 100, used(50, 10, 5, 15, 20), floor_ppm=NO_FLOOR)
+    assert shares == (50, 15, 27, 15, 20)
+
+
+def test_steal_has_the_dominant_one_give_up_what_the_thief_uses_more() -> None:
+    """The PIP's step: broker-2 uses 30 in the next update, and broker-1 reduces its limit to 70."""
+    assert shares_of(STEAL, 100, used(80, 30), floor_ppm=NO_FLOOR) == (70, 30)
+    # Two dominant ones give up in proportion to what they have more than their thieves.
+    assert shares_of(STEAL, 100, used(50, 40, 20, 10), floor_ppm=NO_FLOOR) == (37, 33, 20, 10)
+
+
+def test_an_excess_beyond_the_gaps_is_given_up_by_all() -> None:
+    assert shares_of(STEAL, 100, used(60, 60), floor_ppm=NO_FLOOR) == (50, 50)
+    assert shares_of(STEAL, 100, used(120), floor_ppm=NO_FLOOR) == (100,)
 
 
 def test_steal_orders_equal_usage_by_name_and_leaves_out_who_has_none() -> None:
-    assert shares_of(STEAL, 100, used(40, 0, 20, 40), floor_ppm=NO_FLOOR) == (40, 0, 30, 30)
+    assert shares_of(STEAL, 100, used(40, 0, 20, 40), floor_ppm=NO_FLOOR) == (40, 0, 30, 40)
