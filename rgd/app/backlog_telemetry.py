@@ -12,6 +12,7 @@ from rgd.app.daemon import RgdDaemon
 from rgd.core.backlog.model import QuotaType, Source
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.backlog.topic import TopicState
+from rgd.core.buckets.throttled import OTHER
 from rgd.core.policies.model import BacklogAction
 from rgd.core.policies.names import namespace_of_topic
 from rgd.ports.metrics import Sample
@@ -23,6 +24,7 @@ _LIMIT: Final = "pulsar_storage_backlog_quota_limit"
 _LIMIT_TIME: Final = "pulsar_storage_backlog_quota_limit_time"
 _EVICTIONS: Final = "pulsar_storage_backlog_quota_exceeded_evictions_total"
 _MESSAGES: Final = "pulsar_subscription_back_log_no_delayed"
+_PRODUCERS: Final = "rgd_storage_backlog_quota_exceeded_producers_total"
 _BROKER_EVICTIONS: Final = "pulsar_broker_storage_backlog_quota_exceeded_evictions_total"
 
 #: Policies that block producers: their excesses are counted under rgd's own name.
@@ -47,6 +49,7 @@ class BacklogTelemetry:
         yield from self._of_broker()
         store = self._daemon.core.backlogs
         yield from self._of_topics(store) if self._by_topic else self._of_namespaces(store)
+        yield from self._of_producers()
 
     def _of_broker(self) -> Iterator[Sample]:
         store, blocked = self._daemon.core.backlogs, self._daemon.core.limiter.blocked
@@ -85,13 +88,29 @@ class BacklogTelemetry:
         for subscription, messages in state.messages():
             yield Sample(_MESSAGES, (*labels, subscription), messages)
 
+    def _of_producers(self) -> Iterator[Sample]:
+        cluster, of_topics = self._daemon.cluster, self._daemon.core.limiter.blocked.requests_of
+        for topic, counts in list(of_topics.items()):
+            place = (OTHER, OTHER) if topic == OTHER else (namespace_of_topic(topic), topic)
+            labels = (cluster, *place) if self._by_topic else (cluster, place[0], "")
+            for (which, is_held), count in counts.items():
+                action = BacklogAction.HOLD if is_held else BacklogAction.REFUSE
+                yield Sample(_PRODUCERS, (*labels, which.value, action.value), count)
+
     def _of_namespaces(self, store: BacklogStore) -> Iterator[Sample]:
         cluster = self._daemon.cluster
+        limits: dict[str, tuple[int, int]] = {}
         for topic in store.names():
             # The series are summed where they are written: they differ in nothing.
             if (state := store.get(topic)) is not None:
-                labels = (cluster, namespace_of_topic(topic), "")
-                yield Sample(_SIZE, labels, size_bytes(state))
+                namespace = namespace_of_topic(topic)
+                yield Sample(_SIZE, (cluster, namespace, ""), size_bytes(state))
+                quota, most = quota_of(store, topic), limits.get(namespace, (-1, -1))
+                limits[namespace] = max(most[0], quota.limit_bytes), max(most[1], quota.limit_s)
+        for namespace, (limit_bytes, limit_s) in limits.items():
+            # The largest of its topics, as Pulsar's namespaces have it.
+            yield Sample(_LIMIT, (cluster, namespace, ""), limit_bytes)
+            yield Sample(_LIMIT_TIME, (cluster, namespace, ""), limit_s)
         for namespace in Counter(store.namespaces):
             for which in QuotaType:
                 labels_of_type = (cluster, namespace, "", which.value)

@@ -13,14 +13,21 @@ from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
-from rgd.views.figures import GroupFigures, group_figures
+from rgd.views.figures import GroupFigures, group_figures, known_subscriptions
 
 
 class Telemetry:
     """A daemon's figures; fulfils `rgd.ports.metrics.MetricsSource`."""
 
-    def __init__(self, daemon: RgdDaemon) -> None:
+    def __init__(self, daemon: RgdDaemon, *, by_topic: bool = True) -> None:
+        """Of one daemon.
+
+        Args:
+            daemon: whose figures.
+            by_topic: whether topics and their subscriptions have figures (`exposeTopicLevelMetricsInPrometheus`).
+        """
         self._daemon = daemon
+        self._by_topic = by_topic
 
     def samples(self) -> Iterator[Sample]:
         """Every figure as it stands when it is its turn."""
@@ -51,8 +58,12 @@ class Telemetry:
             yield Sample("rgd_leased", (*state.key, Dimension.BYTES), load.held_bytes)
 
     def _of_dispatch(self) -> Iterator[Sample]:
-        daemon = self._daemon
-        return throttled_samples(daemon.core.limiter.throttled, daemon.cluster, daemon.now())
+        daemon, core = self._daemon, self._daemon.core
+        if not self._by_topic:
+            return iter(())
+        return throttled_samples(
+            core.limiter.throttled, known_subscriptions(core), daemon.cluster, daemon.now()
+        )
 
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core

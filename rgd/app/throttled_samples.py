@@ -1,11 +1,12 @@
 """PIP-406's metrics of throttled dispatch, and the volume and time of it under rgd's own names.
 
-Law: labels are as Pulsar writes them: `namespace` is `tenant/namespace`, `topic` the full name. All
-series of a subscription start with its first throttled request and vanish together
-(`rgd.core.buckets.throttled`), so that a rate has a beginning for each reason.
+Law: labels are as Pulsar writes them: `namespace` is `tenant/namespace`, `topic` the full name. All series of
+a subscription start together, with 0, once the daemon knows it: from a limit, a backlog or a read. So a rate has a
+beginning for each reason, and `rate() == 0` finds those that nothing throttles. At most `BucketBounds.throttled_max`
+subscriptions that were not throttled are shown.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, OTHER, Throttled, ThrottledTable
@@ -19,17 +20,40 @@ VOLUME: Final = "rgd_subscription_dispatch_throttled_total"
 TIME: Final = "rgd_subscription_dispatch_throttled_seconds_total"
 
 
-def throttled_samples(table: ThrottledTable, cluster: str, now: Nanos) -> Iterator[Sample]:
-    """The samples of every subscription that was throttled lately, one subscription at a time."""
+def throttled_samples(
+    table: ThrottledTable, known: Iterable[tuple[str, str]], cluster: str, now: Nanos
+) -> Iterator[Sample]:
+    """The samples of every subscription, one subscription at a time.
+
+    Args:
+        table: what was throttled lately.
+        known: topics and subscriptions that the daemon knows; some may come twice.
+        cluster: the label.
+        now: the current time.
+    """
+    shown: set[tuple[str, str]] = set()
     for name in table.names():
         counts = table.of(*name, now)
         if counts is not None:
-            namespace = namespace_of_topic(counts.topic)
-            yield from _samples(counts, (cluster, tenant_of(namespace), namespace, *name))
+            shown.add(name)
+            yield from _of_subscription(counts, cluster)
+    most = len(shown) + table.most
+    for topic, subscription in known:
+        if len(shown) >= most:
+            break
+        if (topic, subscription) not in shown:
+            shown.add((topic, subscription))
+            yield from _of_subscription(Throttled.nothing(topic, subscription), cluster)
     other = table.other(now)
     if other is not None:
         # The time of many subscriptions is nobody's.
         yield from list(_samples(other, (cluster, *[OTHER] * 4)))[:-1]
+
+
+def _of_subscription(counts: Throttled, cluster: str) -> Iterator[Sample]:
+    namespace = namespace_of_topic(counts.topic)
+    name = (counts.topic, counts.subscription)
+    return _samples(counts, (cluster, tenant_of(namespace), namespace, *name))
 
 
 def _samples(counts: Throttled, labels: tuple[str, ...]) -> Iterator[Sample]:

@@ -218,8 +218,8 @@ def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
     """The page of all figures."""
     backlog = settings.backlog
     bounds = topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max)
-    exposition = Exposition(Telemetry(daemon), settings.cluster, bounds)
     by_topic = backlog.exposeTopicLevelMetricsInPrometheus
+    exposition = Exposition(Telemetry(daemon, by_topic=by_topic), settings.cluster, bounds)
     backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
     for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller, daemon.stock):
         if part is not None:

@@ -59,6 +59,14 @@ BACKLOG_METRICS: Final = (
         bound=Bound.TOPICS,
     ),
     Metric(
+        "rgd_storage_backlog_quota_exceeded_producers_total",
+        MetricType.COUNTER,
+        "Requests to publish that were held (`producer_request_hold`) or refused (`producer_exception`) because the topic's "
+        "backlog exceeded its quota. Topics beyond 10,000 count as `other`.",
+        (*_TOPIC, "quota_type", "policy"),
+        bound=Bound.TOPICS,
+    ),
+    Metric(
         "pulsar_subscription_back_log_no_delayed",
         MetricType.GAUGE,
         "Unacknowledged messages of the subscription that are not delayed.",

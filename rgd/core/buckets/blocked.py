@@ -17,8 +17,12 @@ from rgd.core.buckets.decision import Level, Name, OverBacklog
 from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.recent_refusals import RecentRefusals
 from rgd.core.buckets.refusal import Asked
+from rgd.core.buckets.throttled import OTHER
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos
+
+#: Most topics whose blocked requests are counted each by itself.
+COUNTED_MAX: Final = 10_000
 
 #: Shortest wait in the answer to a blocked caller, if the next check is late.
 RETRY_MIN_MS: Final = 100
@@ -39,6 +43,8 @@ class BlockedTopics:
         self.unlogged: dict[GroupKey, None] = {}
         #: Blocked requests since the start, by limit and whether the caller was asked to hold.
         self.requests: Counter[tuple[QuotaType, bool]] = Counter()
+        #: The same of each topic, of at most `COUNTED_MAX`; of the further ones under `OTHER`.
+        self.requests_of: dict[str, Counter[tuple[QuotaType, bool]]] = {}
 
     def __len__(self) -> int:
         return len(self._blocked)
@@ -77,6 +83,7 @@ class BlockedTopics:
         topic, why, groups = blocked
         is_held = now < why.held_until
         self.requests[why.quota_type, is_held] += 1
+        self._counts_of(topic)[why.quota_type, is_held] += 1
         recent = self._recent.get(topic)
         if recent is None:
             recent = self._recent[topic] = RecentRefusals()
@@ -87,6 +94,13 @@ class BlockedTopics:
             group.refused_bytes[_BACKLOG] += asked.bytes
             self.unlogged[group.key] = None
         return OverBacklog(why.quota_type, is_held, retry_after_ms(why, now))
+
+    def _counts_of(self, topic: str) -> Counter[tuple[QuotaType, bool]]:
+        found = self.requests_of.get(topic)
+        if found is None:
+            kept = topic if len(self.requests_of) < COUNTED_MAX else OTHER
+            found = self.requests_of.setdefault(kept, Counter())
+        return found
 
 
 def retry_after_ms(why: Blocked, now: Nanos) -> int:

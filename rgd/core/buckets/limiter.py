@@ -285,6 +285,7 @@ class Limiter(Levels):
             unsettled = Unsettled(NOTHING, now)
             if topic is not None and subscription is not None:
                 throttled_name = topic, subscription
+                self.throttled.note_read(topic, subscription)
         present = tuple(level for level in levels if level is not None)
         return Chain(present, states, throttled_name=throttled_name, unsettled=unsettled)
 

@@ -50,6 +50,12 @@ class Throttled(NamedTuple):
     #: Time for which answers asked the caller to wait, overlaps once.
     throttled_ns: int
 
+    @classmethod
+    def nothing(cls, topic: str, subscription: str) -> "Throttled":
+        """Of a subscription that was not throttled."""
+        none = (0,) * len(DISPATCH_LEVELS)
+        return cls(topic, subscription, none, none, 0, 0, 0)
+
     def events(self, level: Level, dimension: Dimension) -> int:
         """How often a level lowered a request in a dimension."""
         of = self.messages_events if dimension is Dimension.MESSAGES else self.bytes_events
@@ -84,9 +90,22 @@ class ThrottledTable:
         #: Each one once, in the order in which they are checked.
         self._order: deque[tuple[str, str]] = deque()
         self._other = _Counts()
+        #: Topics and subscriptions that were read, at most as many as there may be counters; the oldest go.
+        self.read: dict[tuple[str, str], None] = {}
+
+    def note_read(self, topic: str, subscription: str) -> None:
+        """Note that a subscription is read, throttled or not."""
+        if len(self.read) >= self._bounds.throttled_max:
+            self.read.pop(next(iter(self.read)))
+        self.read[topic, subscription] = None
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def most(self) -> int:
+        """Most subscriptions with counters."""
+        return self._bounds.throttled_max
 
     def count(  # noqa: PLR0917 -- once for each throttled request
         self, name: tuple[str, str], mask: int, messages: int, size: int, wait_ms: int, now: Nanos

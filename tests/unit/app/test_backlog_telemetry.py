@@ -85,7 +85,30 @@ def test_the_age_is_absent_at_namespace_level_and_sizes_are_summed(daemon: RgdDa
     names = {name for name, _ in shown}
     assert "pulsar_storage_backlog_age_seconds" not in names
     assert "pulsar_subscription_back_log_no_delayed" not in names
-    assert not any(name.startswith("pulsar_storage_backlog_quota_limit") for name in names)
+
+
+def test_a_namespaces_quota_limits_are_the_largest_of_its_topics(daemon: RgdDaemon) -> None:
+    check(filled(daemon), 1)
+    shown = figures(daemon, by_topic=False)
+    assert shown["pulsar_storage_backlog_quota_limit", (*PLACE, "")] == 50
+    assert shown["pulsar_storage_backlog_quota_limit_time", (*PLACE, "")] == 30
+
+
+@pytest.mark.parametrize("by_topic", [True, False])
+def test_held_and_refused_producers_are_counted_by_topic_quota_type_and_policy(
+    daemon: RgdDaemon, *, by_topic: bool
+) -> None:
+    """PIP-323: "no means to know if it happened, when and how many times"."""
+    check(filled(daemon), 1)
+    for _ in range(3):
+        daemon.core.limiter.acquire(Request(namespace=NAMESPACE, topic=US), s(2))
+    counted = {
+        labels: value
+        for (name, labels), value in figures(daemon, by_topic=by_topic).items()
+        if name == "rgd_storage_backlog_quota_exceeded_producers_total"
+    }
+    place = US if by_topic else ""
+    assert counted == {(*PLACE, place, "time", "producer_request_hold"): 3}
 
 
 def test_eviction_counters_are_in_the_namespace_aggregate(daemon: RgdDaemon) -> None:

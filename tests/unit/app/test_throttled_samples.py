@@ -3,6 +3,8 @@
 Not covered: when a level counts (tests/unit/core/buckets/test_throttled.py).
 """
 
+from collections.abc import Sequence
+
 from prometheus_client import parser
 
 from rgd.adapters.metrics.exposition import Exposition
@@ -28,17 +30,19 @@ BROKER, GROUP_BYTES = 1, 1 << 5
 class Shown:
     """Shows a table's samples."""
 
-    def __init__(self, table: ThrottledTable, now: Nanos) -> None:
-        self._table, self._now = table, now
+    def __init__(
+        self, table: ThrottledTable, now: Nanos, known: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self._table, self._now, self._known = table, now, known
 
     def samples(self) -> list[Sample]:
-        return list(throttled_samples(self._table, "standalone", self._now))
+        return list(throttled_samples(self._table, self._known, "standalone", self._now))
 
 
 async def scraped(
-    table: ThrottledTable, now: Nanos
+    table: ThrottledTable, now: Nanos, known: Sequence[tuple[str, str]] = ()
 ) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    body, _ = await Exposition(Shown(table, now)).render("")
+    body, _ = await Exposition(Shown(table, now, known)).render("")
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in parser.text_string_to_metric_families(body.decode())
@@ -78,6 +82,26 @@ async def test_the_series_vanish_an_hour_after_the_last_throttled_request() -> N
     table.count((TOPIC, "audit"), BROKER, 60, 0, 0, ms(0))
     assert len(await scraped(table, Nanos(IDLE_NS))) == 11
     assert await scraped(table, Nanos(IDLE_NS + 1)) == {}
+
+
+async def test_a_known_subscription_has_all_its_series_with_0_before_anything_is_throttled() -> (
+    None
+):
+    table = ThrottledTable()
+    known = [(TOPIC, "audit"), (TOPIC, "audit")]
+    shown = await scraped(table, ms(0), known)
+    assert len(shown) == 11
+    assert set(shown.values()) == {0.0}
+    table.count((TOPIC, "audit"), BROKER, 60, 0, 250, ms(0))
+    later = await scraped(table, ms(0), known)
+    assert later.keys() == shown.keys()
+    assert later[series("pulsar_subscription_dispatch_throttled_msg_events", reason="broker")] == 1
+
+
+async def test_known_subscriptions_are_shown_up_to_the_most_that_have_counters() -> None:
+    table = ThrottledTable(BucketBounds(throttled_max=2))
+    shown = await scraped(table, ms(0), [(TOPIC, f"s{number}") for number in range(5)])
+    assert len(shown) == 2 * 11
 
 
 async def test_further_subscriptions_are_other_without_a_time() -> None:
