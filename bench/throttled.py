@@ -89,7 +89,7 @@ class Shown:
 
     def samples(self) -> Iterable[Sample]:
         """Every subscription's, lazily."""
-        return throttled_samples(self._table, "standalone", Nanos(NS_PER_MS))
+        return throttled_samples(self._table, (), "standalone", Nanos(NS_PER_MS))
 
 
 async def scrape(exposition: Exposition) -> tuple[float, float, int]:
