@@ -235,6 +235,26 @@ async def test_stats_have_the_counters_of_throttled_dispatch(door: Door) -> None
     assert together["subscriptions"]["billing"][f"{events}SubscriptionLimit"] == 0
 
 
+async def test_throttled_subscriptions_are_in_the_stats_also_where_nobody_reported_a_backlog(
+    door: Door,
+) -> None:
+    """PIP-406, and the level that it did not have: the resource group."""
+    missing = await door.call("GET", f"{PLACE}/eu/stats")
+    assert missing.status == 404
+    await door.call("PUT", "/v1/groups/reads", {"dispatch": {"messages": 8}})
+    read = {"kind": "dispatch", "messages": 100, "subscription": "billing", "topic": EU}
+    answer = await door.call("POST", "/v1/acquire", read | {"group": "reads"})
+    assert answer.json["limited_by"] == "resource_group"
+    stats = (await door.call("GET", f"{PLACE}/eu/stats")).json
+    assert stats["backlogSize"] == 0
+    assert stats["backlogQuotaLimitSize"] == -1
+    one = stats["subscriptions"]["billing"]
+    assert one["dispatchThrottledMsgEventsByResourceGroupLimit"] == 1
+    assert one["dispatchThrottledBytesEventsByResourceGroupLimit"] == 0
+    assert one["dispatchThrottledMsgEventsByBrokerLimit"] == 0
+    assert one["msgBacklog"] == 0
+
+
 async def test_partitions_are_summed_and_the_oldest_is_named(door: Door) -> None:
     await quota(door, BacklogAction.HOLD, size=1000, seconds=600)
     for number, (ago_s, name) in enumerate(((100, "a"), (300, "b"), (200, "c"))):

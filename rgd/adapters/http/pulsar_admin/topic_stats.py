@@ -1,8 +1,9 @@
 """`stats` and `partitioned-stats` of topics, and `brokers/backlog-quota-check`.
 
 Law: the fields have Pulsar's names and meanings (PIP-323, PIP-406), so that `pulsar-admin topics
-stats` prints them. What rgd does not see (producers, consumers, rates) is absent. A topic exists
-while its backlog is reported. Of several partitions all counts are summed, in slices. No number is
+stats` prints them, and rgd's own level, the resource group, has two beside the six of PIP-406. What rgd does not see
+(producers, consumers, rates) is absent. A topic exists while its backlog is reported or its dispatch was throttled lately;
+a subscription whose backlog was not reported has one of 0. Of several partitions all counts are summed, in slices. No number is
 beyond Java's `long`.
 """
 
@@ -28,7 +29,7 @@ from rgd.views.topic_stats import TopicStats
 #: The counters of PIP-406, in the order of their fields.
 _THROTTLED: Final = tuple(
     (level, dimension)
-    for level in (Level.SUBSCRIPTION, Level.TOPIC, Level.BROKER)
+    for level in (Level.SUBSCRIPTION, Level.TOPIC, Level.BROKER, Level.RESOURCE_GROUP)
     for dimension in (Dimension.MESSAGES, Dimension.BYTES)
 )
 
@@ -48,6 +49,8 @@ class SubscriptionStatsAnswer(Struct, rename="camel", frozen=True):
     dispatch_throttled_bytes_events_by_topic_limit: int = 0
     dispatch_throttled_msg_events_by_broker_limit: int = 0
     dispatch_throttled_bytes_events_by_broker_limit: int = 0
+    dispatch_throttled_msg_events_by_resource_group_limit: int = 0
+    dispatch_throttled_bytes_events_by_resource_group_limit: int = 0
 
 
 class TopicStatsAnswer(Struct, rename="camel", frozen=True):
@@ -101,6 +104,9 @@ class TopicStatsCalls:
         """One topic, or one partition."""
         topic = self._naming(call).topic
         stats = self._door.stats(topic)
+        if stats is None and self._daemon.throttled(topic):
+            # Nothing but the quota in force is known of its backlog.
+            stats = self._door.partition_sum(topic).stats()
         if stats is None:
             raise _missing("Topic", topic)
         return json_reply(self._shown(stats))
@@ -125,9 +131,10 @@ class TopicStatsCalls:
         if not names:
             raise _missing("Partitioned topic", topic)
         stats = together.stats()
-        named, _ = await page_names(stats.messages, _WHOLE, self._reads)
+        messages = dict.fromkeys(counts, 0) | stats.messages
+        named, _ = await page_names(messages, _WHOLE, self._reads)
         subscriptions = await self._object(
-            named, lambda name: (1, encode(_subscription(stats.messages[name], counts[name])))
+            named, lambda name: (1, encode(_subscription(messages[name], counts[name])))
         )
         fields = self._fields(stats)
         shown = encode(PartitionedStatsAnswer(**fields, metadata=PartitionedMetadata(len(names))))
@@ -165,8 +172,9 @@ class TopicStatsCalls:
     def _shown(self, stats: TopicStats) -> TopicStatsAnswer:
         counts = _Counts()
         self._count(stats.topic, counts)
+        messages = dict.fromkeys(counts, 0) | stats.messages
         subscriptions = {
-            name: _subscription(one, counts[name]) for name, one in sorted(stats.messages.items())
+            name: _subscription(one, counts[name]) for name, one in sorted(messages.items())
         }
         return TopicStatsAnswer(**self._fields(stats), subscriptions=subscriptions)
 
