@@ -13,12 +13,12 @@ import secrets
 import shutil
 import subprocess
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from tests.support import components
 from tests.support.child_processes import free_ports
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 ADMIN = "admin"
@@ -76,15 +76,7 @@ class SecuredPulsar:
 
     def admin(self, method: str, path: str, body: object = None) -> None:
         """Change something, as a superuser."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {
-            "Authorization": f"Bearer {self.token(ADMIN)}",
-            "Content-Type": "application/json",
-        }
-        url = f"{self.pulsar.admin_url}/admin/v2/{path}"
-        request = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
-            pass
+        Operator(self.pulsar, token=self.token(ADMIN)).ask(method, path, body)
 
     def daemon_settings(self, role: str, namespace: str, token_file: Path) -> dict[str, str]:
         """Permit a role what a daemon needs; a daemon's environment, with TLS and the role's token."""

@@ -12,7 +12,6 @@ import shutil
 import signal
 import threading
 import time
-import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from rgd.adapters.exchange.seal import SealSettings
 from rgd.app.shard_wiring import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 #: Far more than anything takes here; only a fault reaches it.
@@ -177,9 +177,7 @@ class ApacheBackend(PulsarBackend):
     async def wipe(self) -> None:
         """Delete the topic, as an operator can; whoever uses it makes a new one."""
         path = self.policies.replace("://", "/")
-        url = f"{self.apache.admin_url}/admin/v2/{path}?force=true"
-        request = urllib.request.Request(url, method="DELETE")
-        await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=TIMEOUT_S).close())
+        await Operator(self.apache).call("DELETE", f"{path}?force=true")
 
     async def kill(self) -> None:
         await asyncio.to_thread(self.apache.kill)
@@ -194,6 +192,14 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110 - what is waited for tells no event
             await asyncio.sleep(0.005)
+
+
+def threads_of_clients() -> int:
+    """The threads of this process but for those of pools, which are made when they are needed, up to a bound, and stay."""
+    pools = ("rgd-pulsar-opening", "rgd-pulsar-closing", "asyncio_")
+    pooled = sum(thread.name.startswith(pools) for thread in threading.enumerate())
+    threads: int = psutil.Process().num_threads()
+    return threads - pooled
 
 
 async def begun(work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:

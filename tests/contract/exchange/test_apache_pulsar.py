@@ -5,8 +5,6 @@ Not covered here: tokens and TLS (tests/integration/exchange/test_authentication
 
 import asyncio
 import contextlib
-import json
-import urllib.request
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +26,7 @@ from tests.contract.exchange.backends import (
     read,
     until,
 )
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 pytestmark = pytest.mark.pulsar
@@ -39,18 +38,6 @@ IMPATIENT = {
     "maxInactiveDurationSeconds": 1,
     "deleteWhileInactive": True,
 }
-
-
-async def _admin(apache: PulsarStandalone, method: str, path: str, body: object = None) -> Any:
-    def call() -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        url = f"{apache.admin_url}/admin/v2/{path}"
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(url, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            return json.loads(response.read() or b"null")
-
-    return await asyncio.to_thread(call)
 
 
 async def test_a_missing_namespace_is_reported_with_the_commands_that_make_it(
@@ -87,9 +74,9 @@ async def test_the_commands_that_are_reported_make_the_namespace(
     await asyncio.to_thread(apache_pulsar.shell, commands)
     await member.open()
     await member.close()
-    retention = await _admin(apache_pulsar, "GET", "namespaces/by-hand/rgd/retention")
+    retention = await Operator(apache_pulsar).get("namespaces/by-hand/rgd/retention")
     assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-    threshold = await _admin(apache_pulsar, "GET", "namespaces/by-hand/rgd/compactionThreshold")
+    threshold = await Operator(apache_pulsar).get("namespaces/by-hand/rgd/compactionThreshold")
     assert threshold == COMPACTION_THRESHOLD_BYTES
 
 
@@ -100,9 +87,9 @@ async def test_daemons_that_start_together_make_tenant_and_namespace_once(
     url = f"{apache_pulsar.admin_url}/"
     await asyncio.gather(*(ensure_namespace(url, namespace) for _ in range(8)))
     await ensure_namespace(url, namespace)
-    retention = await _admin(apache_pulsar, "GET", f"namespaces/{namespace}/retention")
+    retention = await Operator(apache_pulsar).get(f"namespaces/{namespace}/retention")
     assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-    threshold = await _admin(apache_pulsar, "GET", f"namespaces/{namespace}/compactionThreshold")
+    threshold = await Operator(apache_pulsar).get(f"namespaces/{namespace}/compactionThreshold")
     assert threshold == COMPACTION_THRESHOLD_BYTES
     topic = f"persistent://{namespace}/policies"
     table = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=PATIENT)
@@ -125,11 +112,11 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
     await member.open()
     await member.publish(b"before")
     assert await hear(member, 1) == [b"before"]
-    await _admin(apache_pulsar, "DELETE", f"namespaces/{namespace}?force=true")
+    await Operator(apache_pulsar).call("DELETE", f"namespaces/{namespace}?force=true")
     await _until_it_comes_back(member, b"after")
     assert member.attempts
     await member.close()
-    assert namespace in await _admin(apache_pulsar, "GET", "namespaces/vanishing")
+    assert namespace in await Operator(apache_pulsar).get("namespaces/vanishing")
 
 
 async def test_a_namespace_that_was_missing_is_no_fault_once_it_is_back(
@@ -142,7 +129,7 @@ async def test_a_namespace_that_was_missing_is_no_fault_once_it_is_back(
         apache_pulsar.service_url, f"non-persistent://{namespace}/usage", PATIENT
     )
     await session.open(lambda _delivery: None, from_start=False)
-    await _admin(apache_pulsar, "DELETE", f"namespaces/{namespace}?force=true")
+    await Operator(apache_pulsar).call("DELETE", f"namespaces/{namespace}?force=true")
     await until(lambda: session.fault is not None)
     await ensure_namespace(apache_pulsar.admin_url, namespace)
     await until(lambda: session.fault is None)
@@ -165,7 +152,7 @@ async def test_a_topic_that_an_operator_takes_away_while_it_is_read_is_joined_ag
     await member.open()
     for turn in range(3):
         await _until_it_comes_back(member, b"%d" % turn)
-        await _admin(apache_pulsar, method, path.format(topic=topic.replace("://", "/")))
+        await Operator(apache_pulsar).call(method, path.format(topic=topic.replace("://", "/")))
     await _until_it_comes_back(member, b"after")
     await member.close()
 
@@ -179,7 +166,7 @@ async def test_a_table_whose_topic_is_unloaded_is_read_again_and_lacks_nothing(
     await store.open()
     await store.put("gold", b"1")
     await learn(store, 1)
-    await _admin(apache_pulsar, "PUT", f"{topic.replace('://', '/')}/unload")
+    await Operator(apache_pulsar).call("PUT", f"{topic.replace('://', '/')}/unload")
     await lost(store)
     assert dict(await open_again(store)) == {"gold": b"1"}
     await store.put("gold", b"2")
@@ -203,9 +190,9 @@ async def _hear_word(member: PulsarExchange, word: bytes) -> None:
 
 
 async def test_a_retention_that_loses_policies_is_repaired(apache_pulsar: PulsarStandalone) -> None:
-    await _admin(apache_pulsar, "PUT", "namespaces/public/forgetful")
+    await Operator(apache_pulsar).call("PUT", "namespaces/public/forgetful")
     await ensure_namespace(apache_pulsar.admin_url, "public/forgetful")
-    retention = await _admin(apache_pulsar, "GET", "namespaces/public/forgetful/retention")
+    retention = await Operator(apache_pulsar).get("namespaces/public/forgetful/retention")
     assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
@@ -213,11 +200,11 @@ async def test_the_policies_topic_outlives_all_daemons_with_our_retention_and_on
     apache_pulsar: PulsarStandalone,
 ) -> None:
     ours, plain = "public/kept", "public/unkept"
-    await _admin(apache_pulsar, "PUT", f"namespaces/{plain}")
+    await Operator(apache_pulsar).call("PUT", f"namespaces/{plain}")
     await ensure_namespace(apache_pulsar.admin_url, ours)
     for namespace in (ours, plain):
         policy = f"namespaces/{namespace}/inactiveTopicPolicies"
-        await _admin(apache_pulsar, "POST", policy, IMPATIENT)
+        await Operator(apache_pulsar).call("POST", policy, IMPATIENT)
 
     async def write_and_leave(topic: str) -> None:
         table = PulsarPolicyStore(
@@ -244,7 +231,7 @@ async def test_the_policies_topic_outlives_all_daemons_with_our_retention_and_on
 
 
 async def _topics(apache: PulsarStandalone, namespace: str) -> Any:
-    return await _admin(apache, "GET", f"persistent/{namespace}")
+    return await Operator(apache).get(f"persistent/{namespace}")
 
 
 async def test_what_the_admin_api_refuses_is_reported_with_its_reason(
@@ -282,10 +269,10 @@ async def test_a_compacted_table_reads_as_before(apache_pulsar: PulsarStandalone
 
 
 async def _compact(apache: PulsarStandalone, path: str) -> None:
-    await _admin(apache, "PUT", f"persistent/{path}/compaction")
+    await Operator(apache).call("PUT", f"persistent/{path}/compaction")
     async with asyncio.timeout(TIMEOUT_S):
         while True:
-            status = await _admin(apache, "GET", f"persistent/{path}/compaction")
+            status = await Operator(apache).get(f"persistent/{path}/compaction")
             if status["status"] == "SUCCESS":
                 return
             assert status["status"] in {"RUNNING", "NOT_RUN"}, status

@@ -32,6 +32,7 @@ from tests.contract.exchange.backends import (
     open_again,
     open_all,
     read,
+    threads_of_clients,
     until,
 )
 from tests.support.tcp_proxy import TcpProxy
@@ -128,7 +129,7 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
         await table.open()
         await beside.open()
         process = psutil.Process()
-        before = process.num_fds(), process.num_threads()
+        before = process.num_fds(), threads_of_clients()
         for number in range(3):
             proxy.swallow()
             await beside.put("group:gold", b"%d" % number)
@@ -137,7 +138,7 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
             assert (await open_again(table))[-1] == ("group:gold", b"%d" % number)
         # A client's last thread ends a moment after its session.
         await until(
-            lambda: process.num_fds() <= before[0] + 2 and process.num_threads() <= before[1] + 2
+            lambda: process.num_fds() <= before[0] + 2 and threads_of_clients() <= before[1] + 2
         )
         await table.close()
         await beside.close()
@@ -197,11 +198,11 @@ async def test_members_leave_no_thread_and_no_descriptor_behind(
 
     process = psutil.Process()
     await come_and_go()
-    before = process.num_fds(), process.num_threads()
+    before = process.num_fds(), threads_of_clients()
     for _ in range(10):
         await come_and_go()
     # A client's last thread ends a moment after `close`.
-    await until(lambda: process.num_fds() <= before[0] and process.num_threads() <= before[1])
+    await until(lambda: process.num_fds() <= before[0] and threads_of_clients() <= before[1])
 
 
 @on_embedded_only

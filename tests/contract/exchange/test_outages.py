@@ -7,7 +7,6 @@ policies table.
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import psutil
@@ -17,7 +16,14 @@ from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_lasting import LastingSession
 from rgd.adapters.exchange.pulsar_session import Delivery
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import PATIENT, TIMEOUT_S, PulsarBackend, begun, until
+from tests.contract.exchange.backends import (
+    PATIENT,
+    TIMEOUT_S,
+    PulsarBackend,
+    begun,
+    threads_of_clients,
+    until,
+)
 from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow
@@ -152,18 +158,10 @@ async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
 
     await outage(is_refused=True)
     await outage(is_refused=False)
-    # Pool threads are made when they are first needed, up to their bound, and stay.
-    before = process.num_fds(), _threads_of_clients()
+    before = process.num_fds(), threads_of_clients()
     for number in range(2):
         await outage(is_refused=number % 2 == 0)
-    await until(lambda: process.num_fds() <= before[0] and _threads_of_clients() <= before[1])
-
-
-def _threads_of_clients() -> int:
-    pools = ("rgd-pulsar-opening", "rgd-pulsar-closing")
-    pooled = sum(thread.name.startswith(pools) for thread in threading.enumerate())
-    threads: int = psutil.Process().num_threads()
-    return threads - pooled
+    await until(lambda: process.num_fds() <= before[0] and threads_of_clients() <= before[1])
 
 
 @on_embedded_only

@@ -3,16 +3,14 @@
 Not covered: stock brokers themselves (tests/integration/stock/test_neighbours.py).
 """
 
-import asyncio
-import json
-import urllib.request
 from dataclasses import replace
 
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
-from tests.contract.exchange.backends import TIMEOUT_S, PulsarBackend, hear, open_all
+from tests.contract.exchange.backends import PulsarBackend, hear, open_all
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 
@@ -37,11 +35,7 @@ async def test_compressed_messages_are_read_by_members_that_do_not_compress(
 async def test_pulsars_own_namespace_is_made_and_not_changed(
     apache_pulsar: PulsarStandalone,
 ) -> None:
-    def policies() -> object:
-        url = f"{apache_pulsar.admin_url}/admin/v2/namespaces/{SYSTEM_NAMESPACE}"
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            return json.loads(answer.read())
-
-    before = await asyncio.to_thread(policies)
+    operator, path = Operator(apache_pulsar), f"namespaces/{SYSTEM_NAMESPACE}"
+    before = await operator.get(path)
     await ensure_namespace(apache_pulsar.admin_url, SYSTEM_NAMESPACE)
-    assert await asyncio.to_thread(policies) == before
+    assert await operator.get(path) == before

@@ -38,6 +38,7 @@ from tests.integration.pulsar_admin.script import (
     script,
 )
 from tests.support import components
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import (
     CLUSTER,
     PulsarStandalone,
@@ -65,7 +66,7 @@ class Both(NamedTuple):
 @pytest.fixture
 def stock(apache_pulsar: PulsarStandalone) -> Iterator[PulsarStandalone]:
     """The run's Pulsar with the script's namespace and topic, which are gone after."""
-    path = TOPIC.replace("://", "/")
+    operator, path = Operator(apache_pulsar), TOPIC.replace("://", "/")
     made = [
         (f"tenants/{TENANT}", {"allowedClusters": [CLUSTER]}),
         (f"namespaces/{NAMESPACE}", None),
@@ -75,7 +76,7 @@ def stock(apache_pulsar: PulsarStandalone) -> Iterator[PulsarStandalone]:
     ]
     try:
         for name, body in made:
-            assert ask(apache_pulsar, "PUT", name, body) == 204
+            operator.ask("PUT", name, body)
         yield apache_pulsar
     finally:
         for name in (f"{path}?force=true", f"namespaces/{NAMESPACE}", f"tenants/{TENANT}"):

@@ -25,7 +25,8 @@ from rgd.app.daemon import RgdDaemon
 from rgd.app.policies.stock import PulsarAdminPolicies
 from rgd.app.wiring import build
 from rgd.config.settings import Settings
-from tests.integration.stock.stock_house import TIMEOUT_S, CountedPolicies, Operator
+from tests.integration.stock.stock_house import TIMEOUT_S, CountedPolicies
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.raw_pulsar import RawProducer, message
 
@@ -198,10 +199,6 @@ class Topics(Operator):
         """Have the ledger that is written closed: what follows is written to another one."""
         await self.call("PUT", f"{topic.replace('://', '/')}/unload")
         await self.internal(topic)
-
-    async def get(self, path: str) -> Any:
-        """What Pulsar answers."""
-        return json.loads(await self.answer(path) or b"null")
 
     async def text(self, path: str) -> str:
         """What Pulsar answers at a path that is not below `/admin/v2/`."""

@@ -25,7 +25,7 @@ from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.wire.pulsar_usage import decode_stock_report
-from tests.integration.stock.stock_house import Operator
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 PERIOD_S: Final = 5

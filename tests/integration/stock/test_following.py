@@ -11,7 +11,8 @@ import pytest
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas
 from rgd.core.units import Kind
-from tests.integration.stock.stock_house import Operator, stock_house
+from tests.integration.stock.stock_house import stock_house
+from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 pytestmark = pytest.mark.pulsar
