@@ -15,13 +15,19 @@ STAMP := $(VENV)/.installed
 export PIP_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rgd/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Whatever the environment says: without bytecode each test process compiles all tests again (9 of 15 s), and each
+# daemon that a test starts all of rgd.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The interpreter that creates .venv: the first of these that runs, is new enough and has venv.
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
 CODE := rgd sim tests proto examples $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
-# Slow ones that share nothing, so that they run on all cores.
-ALONE := slow and not pulsar and not embedded and not spark and not e2e
+# Heavier ones that share no JVM, so that they run on all cores.
+APART := (slow or e2e) and not pulsar and not spark
+# What shares one Apache Pulsar, or one Spark.
+SHARED := pulsar or spark
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -48,13 +54,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: check
-check: fmt-check lint types arch spell proto-check ## everything that needs neither Java nor Pulsar; about three minutes on two cores
+check: fmt-check lint types arch spell proto-check ## everything that needs neither Java nor Pulsar; about two minutes on two cores
 	$(PYTEST) -q -n auto -m "$(LIGHT)"
 
 .PHONY: test
 test: check ## check, then every test on the real components
-	$(PYTEST) -q -n auto -m "$(ALONE)" --durations=10
-	$(PYTEST) -m "not ($(LIGHT)) and not ($(ALONE))" --durations=25
+	$(PYTEST) -q -n auto -m "$(APART)" --durations=10
+	$(PYTEST) -m "$(SHARED)" --durations=25
 
 .PHONY: size
 size: $(STAMP) ## lines of code of each package beside its budget

@@ -8,6 +8,7 @@ Order is random (pytest-randomly); the seed is printed, to run the same order ag
 Finding components is in tests/support/components.py, shared fixtures in tests/support/fixtures.py.
 """
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Generator
@@ -64,6 +65,12 @@ class _SkipCounter:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_skips_key] = Counter()
     config.pluginmanager.register(_SkipCounter(config.stash[_skips_key]))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are here to stay: no test's garbage collection walks through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -38,7 +38,7 @@ _Result = TypeVar("_Result")
 BROKER = "broker-1"
 UP_S = 60
 #: Short, so that it is soon up.
-ROUND_NS = 100 * NS_PER_MS
+ROUND_NS = 20 * NS_PER_MS
 
 
 @dataclass

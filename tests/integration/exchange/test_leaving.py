@@ -36,6 +36,7 @@ async def _run_member(url: str) -> tuple[int | None, bytes]:
     return process.returncode, printed
 
 
+@pytest.mark.slow
 async def test_a_process_that_leaves_and_ends_at_once_ends_well_and_printed_nothing(
     tmp_path: Path,
 ) -> None:

@@ -11,13 +11,13 @@ import io
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
 
-from rgd.adapters.http.openapi import document
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
@@ -189,17 +189,23 @@ async def open_door(
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         doors.append(Door(server, served, session))
         async with server:
-            written = msgspec.json.encode(document(server.endpoints))
-            doors[0].description = msgspec.json.decode(written)
+            doors[0].description = described(server._description.body)
             yield doors[0]
+
+
+@lru_cache(maxsize=8)
+def described(body: bytes) -> dict[str, Any]:
+    """A description as it was read; nobody changes it."""
+    found: dict[str, Any] = msgspec.json.decode(body)
+    return found
 
 
 async def call(running: RunningDaemon, method: str, path: str, body: object = None) -> Answer:
     """Call a whole daemon, and check the answer against the description."""
     data = None if body is None else msgspec.json.encode(body)
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"{running.url}/openapi.json") as described:
-            description = await described.json()
+        async with session.get(f"{running.url}/openapi.json") as shown:
+            description = described(await shown.read())
         async with session.request(method, running.url + path, data=data) as response:
             answer = Answer(response.status, response.headers, await response.read())
     check(description, method, path, answer)

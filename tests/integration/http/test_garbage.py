@@ -17,6 +17,7 @@ from tests.integration.http.test_connections import figure, until
 LEFT_MAX = 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["sound", "hostile"])
 async def test_what_a_connection_leaves_is_freed_without_the_collector(what: str) -> None:
     dice = random.Random(1)

@@ -44,6 +44,8 @@ from rgd.ports.door import Scope
 from rgd.views.groups import SLICE_WORK
 from tests.support.running_daemon import memory_daemon
 
+pytestmark = pytest.mark.slow
+
 GROUPS: Final = 5_000
 BROKERS: Final = 100
 NAMESPACES: Final = 100_000
@@ -162,7 +164,6 @@ PARTITIONED = "/persistent/{tenant}/{namespace}/{topic}/partitioned-stats"
 UNKNOWN = ("/partitioned-stats", "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/stats")
 
 
-@pytest.mark.slow
 async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> None:
     exposition = Exposition(Telemetry(daemon))
     server = HttpServer(daemon, HttpSettings(port=0), metrics=exposition.render)
@@ -214,7 +215,6 @@ async def test_many_partitions_are_summed_in_slices(daemon: RgdDaemon) -> None:
     assert stats["replication"] == {}
 
 
-@pytest.mark.slow
 async def test_all_pages_have_every_group_with_its_rows_and_what_is_attached(
     daemon: RgdDaemon,
 ) -> None:

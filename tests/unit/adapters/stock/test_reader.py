@@ -336,13 +336,15 @@ async def test_an_unreachable_pulsar_is_down(pulsar: PretendPulsar) -> None:
         await read(pulsar)
 
 
+@pytest.mark.slow
 async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
     pulsar: PretendPulsar,
 ) -> None:
     before = (await read(pulsar)).policies
     pulsar.hanging.add("namespaces/acme/orders")
     pulsar.cut.add("resourcegroups/gold")
-    async with admin(pulsar.url, call_timeout_s=1.0) as stock:
+    # On a busy machine every other call is answered in this time.
+    async with admin(pulsar.url, call_timeout_s=5.0) as stock:
         reading = await stock.read(before, {})
     assert reading.policies == before
     assert reading.faults.keys() == {"namespaces/acme/orders", "resourcegroups/gold"}
