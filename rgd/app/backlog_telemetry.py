@@ -56,6 +56,7 @@ class BacklogTelemetry:
         for which in QuotaType:
             labels = (self._daemon.cluster, which.value)
             yield Sample(_BROKER_EVICTIONS, labels, store.evicted[which])
+            yield Sample("rgd_backlog_evictions_named_total", (which,), store.named[which])
             for action in _BLOCKING:
                 exceeded = store.exceeded[which, action]
                 yield Sample("rgd_backlog_quota_exceeded_total", (which, action), exceeded)

@@ -80,8 +80,18 @@ class Backlogs:
             await asyncio.sleep(0)
 
     def evicted(self, eviction: Eviction) -> None:
-        """An eviction of a polled topic was carried out."""
+        """An eviction was carried out."""
         self._handle(BacklogEvicted(self._clock.now(), eviction))
+
+    def confirm(self, topic: str, subscription: str) -> bool:
+        """The carrier of a named eviction has done it; False if there is none of this subscription."""
+        state = self.store.get(topic)
+        named = () if state is None else state.evictions
+        found = next((one for one in named if one.subscription == subscription), None)
+        if found is None:
+            return False
+        self.evicted(found)
+        return True
 
     # Checks.
 

@@ -45,6 +45,9 @@ class BacklogDoor(Protocol):
     def backlog(self, topic: str) -> BacklogView | None:
         """A topic's backlog (full name); None if it is not known."""
 
+    def confirm(self, topic: str, subscription: str) -> bool:
+        """Count an eviction that its carrier has done; False if none of this subscription is named now."""
+
     def evicting(self) -> list[str]:
         """The topics on which something is to be skipped."""
 

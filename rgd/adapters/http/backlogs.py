@@ -31,9 +31,10 @@ from rgd.adapters.http.reply import (
     json_reply,
 )
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
-from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE
+from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE
 from rgd.core.backlog.model import (
     EVENT_TOPICS_MAX,
     Ledger,
@@ -43,7 +44,7 @@ from rgd.core.backlog.model import (
     TopicBacklog,
     check_backlog,
 )
-from rgd.core.policies.names import check_entity, namespace_of, topic_of
+from rgd.core.policies.names import check_entity, namespace_of, parse_topic, topic_of
 from rgd.errors import RgdError
 from rgd.ports.backlogs import BacklogDoor
 from rgd.ports.door import Scope
@@ -60,6 +61,17 @@ _EVICTIONS: Final = "/v1/evictions"
 _body = BodyDecoder(BacklogBody)
 _item = BodyDecoder(BacklogItem)
 _array = ArrayReader(BacklogItem)
+
+
+class EvictionBody(Struct, forbid_unknown_fields=True):
+    """An eviction that was carried out."""
+
+    #: The full name.
+    topic: str
+    subscription: str
+
+
+_eviction = BodyDecoder(EvictionBody)
 
 
 class PushAnswer(Struct):
@@ -126,6 +138,16 @@ class Backlogs:
                 work = 0
         headers = page.link_after(_EVICTIONS, topics[done - 1]) if has_more else NO_HEADERS
         return Reply(200, array_of(written), headers)
+
+    async def confirm(self, call: Call) -> Reply:
+        """Note that a named eviction was carried out."""
+        body = _eviction.decode(call.body)
+        topic = parse_topic(body.topic)
+        if not self._door.confirm(topic, body.subscription):
+            raise BacklogMissing(
+                f"no eviction of subscription {cut(body.subscription)} of {cut(topic)} is named now"
+            )
+        return NO_CONTENT
 
     async def _items(self, body: bytes) -> list[BacklogItem | msgspec.Raw]:
         return await _array.read(body, self._batch_max, self._turns)
@@ -253,6 +275,19 @@ def _of_many(backlogs: Backlogs) -> Iterator[Endpoint]:
         answers={
             200: ResponseSpec("By topic.", list[EvictionView], headers_if_any=("Link",)),
             **BAD_PAGE,
+        },
+    )
+    yield Endpoint(
+        method="POST",
+        path=_EVICTIONS,
+        scope=Scope.QUERY,
+        handler=backlogs.confirm,
+        summary="An eviction that was named was carried out: it counts in the metrics.",
+        body=EvictionBody,
+        answers={
+            204: ResponseSpec("Counted, once for each report of the topic."),
+            404: ResponseSpec("No eviction of this subscription is named now.", Reason),
+            **BAD_BODY,
         },
     )
 

@@ -53,8 +53,8 @@ BACKLOG_METRICS: Final = (
     Metric(
         "pulsar_storage_backlog_quota_exceeded_evictions_total",
         MetricType.COUNTER,
-        "Times a backlog was evicted because it exceeded its quota: once for each report that shows it; of "
-        "a polled topic once Pulsar has taken the eviction.",
+        "Times a backlog was evicted because it exceeded its quota, once for each report that shows it: of a pushed topic "
+        "once its broker has confirmed (`POST /v1/evictions`), of a polled one once Pulsar has taken the eviction.",
         (*_TOPIC, "quota_type"),
         bound=Bound.TOPICS,
     ),
@@ -102,6 +102,12 @@ BACKLOG_METRICS: Final = (
         MetricType.COUNTER,
         "Times a check found a topic's quota exceeded, by the limit and its policy.",
         ("quota_type", "policy"),
+    ),
+    Metric(
+        "rgd_backlog_evictions_named_total",
+        MetricType.COUNTER,
+        "Evictions that were named to whoever carries them out, once for each report that needs one.",
+        ("quota_type",),
     ),
     Metric(
         "rgd_backlog_blocked_topics",

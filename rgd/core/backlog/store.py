@@ -64,6 +64,8 @@ class BacklogStore:
         self.evicted_in: Counter[tuple[str, QuotaType]] = Counter()
         #: Since the start: evictions; and how often a check found a quota exceeded.
         self.evicted: Counter[QuotaType] = Counter()
+        #: Evictions that were named to their carriers: once for each report that needs one.
+        self.named: Counter[QuotaType] = Counter()
         self.exceeded: Counter[tuple[QuotaType, BacklogAction]] = Counter()
         #: Reports that came in, by source; and topics that were refused because there are too many.
         self.reported: Counter[Source] = Counter()
@@ -158,9 +160,9 @@ class BacklogStore:
             self._drop(state)
 
     def evicted_now(self, eviction: Eviction) -> None:
-        """Count an eviction of a polled topic that this daemon carried out."""
+        """Count an eviction that was carried out: by this daemon, or by the one that pushes the topic, who says so."""
         state = self._topics.get(eviction.topic)
-        if state is not None and state.report.source is Source.POLLED:
+        if state is not None and state.report.source is eviction.source:
             self._count(state, eviction)
 
     def ask(self) -> None:
@@ -299,9 +301,9 @@ class BacklogStore:
         state.blocked = self._blocked(state.blocked, blocking(quota, exceeded), now)
         state.evictions = state.evictions_for(quota, exceeded, now)
         self._named += state.evictions
-        if state.evictions and state.report.source is Source.PUSHED:
-            # The answer to the next report has it, and nobody reports when it was done.
-            self._count(state, state.evictions[0])
+        if state.evictions and state.named_for is not state.report:
+            state.named_for = state.report
+            self.named.update(exceeded)
 
     def _blocked(
         self, before: Blocked | None, found: tuple[QuotaType, BacklogAction] | None, now: Nanos
@@ -320,9 +322,9 @@ class BacklogStore:
 
     def _count(self, state: TopicState, eviction: Eviction) -> None:
         """Count an eviction once for each report that needs one, by the limits exceeded."""
-        if state.named_for is state.report:
+        if state.evicted_for is state.report:
             return
-        state.named_for = state.report
+        state.evicted_for = state.report
         namespace = namespace_of_topic(state.report.topic)
         for which in eviction.exceeded:
             if which is QuotaType.SIZE:

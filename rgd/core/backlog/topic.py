@@ -43,6 +43,7 @@ class TopicState:
         "backlogs",
         "blocked",
         "checked",
+        "evicted_for",
         "evicted_size",
         "evicted_time",
         "evictions",
@@ -67,8 +68,9 @@ class TopicState:
         self.blocked: Blocked | None = None
         #: What the last check named and no report has shown to be done.
         self.evictions: tuple[Eviction, ...] = ()
-        #: The report for which evictions were counted last.
+        #: The reports for which evictions were named, and counted as done, last.
         self.named_for: TopicBacklog | None = None
+        self.evicted_for: TopicBacklog | None = None
         #: How often this backlog was evicted, by the limit that it exceeded.
         self.evicted_size = self.evicted_time = 0
 

@@ -235,6 +235,23 @@ async def test_stats_have_the_counters_of_throttled_dispatch(door: Door) -> None
     assert together["subscriptions"]["billing"][f"{events}SubscriptionLimit"] == 0
 
 
+async def test_an_eviction_counts_once_its_broker_confirms_it(door: Door) -> None:
+    """PIP-323's counter is of evictions that happened; what rgd names may be carried out, or not."""
+    await quota(door, BacklogAction.EVICT, size=1)
+    await door.call("PUT", PATH, backlog())
+    await door.call("GET", CHECK)
+    (named,) = (await door.call("GET", "/v1/evictions")).json
+    confirmed = {"topic": named["topic"], "subscription": named["subscription"]}
+    wrong = await door.call("POST", "/v1/evictions", confirmed | {"subscription": "nobody"})
+    assert wrong.status == 404
+    assert "nobody" in wrong.json["reason"]
+    store = door.daemon.store
+    assert (store.named.total(), store.evicted.total()) == (1, 0)
+    for _ in range(2):
+        assert (await door.call("POST", "/v1/evictions", confirmed)).status == 204
+    assert (store.named.total(), store.evicted.total()) == (1, 1)
+
+
 async def test_throttled_subscriptions_are_in_the_stats_also_where_nobody_reported_a_backlog(
     door: Door,
 ) -> None:

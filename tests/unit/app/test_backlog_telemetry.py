@@ -32,7 +32,8 @@ def check(store: BacklogStore, at: float) -> None:
     done = store.checks + 1
     store.ask()
     while store.checks < done:
-        store.work(s(at))
+        for named in store.work(s(at)):
+            store.evicted_now(named)
 
 
 def filled(daemon: RgdDaemon) -> BacklogStore:

@@ -15,7 +15,13 @@ from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.events import BacklogCheckAsked, BacklogsReported, BacklogsWithdrawn, Event
+from rgd.core.broker.events import (
+    BacklogCheckAsked,
+    BacklogEvicted,
+    BacklogsReported,
+    BacklogsWithdrawn,
+    Event,
+)
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
@@ -257,6 +263,8 @@ class SmallDaemon:
                 work.on_reported(event)
             case BacklogsWithdrawn():
                 work.on_withdrawn(event)
+            case BacklogEvicted():
+                work.on_evicted(event)
             case BacklogCheckAsked():
                 asyncio.get_running_loop().call_soon(self._check)
             case _:

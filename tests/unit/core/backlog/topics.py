@@ -90,12 +90,14 @@ class House:
         for one in reports:
             assert self.store.report(one, s(at))
 
-    def check(self, at: float = 1) -> None:
-        """Ask for a check and let it end."""
+    def check(self, at: float = 1, *, confirms: bool = True) -> None:
+        """Ask for a check and let it end; whoever pushes confirms the evictions that it names."""
         ended = self.store.checks + 1
         self.store.ask()
         while self.store.checks < ended:
-            self.store.work(s(at))
+            for named in self.store.work(s(at)):
+                if confirms and named.source is Source.PUSHED:
+                    self.store.evicted_now(named)
 
     def state(self, topic: str = EU) -> TopicState:
         """A topic's state; it must be known."""
