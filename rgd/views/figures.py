@@ -61,7 +61,7 @@ def _figures(state: GroupState, wanted: tuple[int, int]) -> GroupFigures:
 
 def known_subscriptions(broker: Broker) -> Iterator[tuple[str, str]]:
     """Topics and subscriptions that have a limit, a backlog or a reader here; some come more than once."""
-    yield from list(broker.limiter.snapshot.limits.subscriptions)
+    yield from broker.limiter.snapshot.limits.subscriptions
     yield from list(broker.limiter.throttled.read)
     for topic in broker.backlogs.names():
         if (state := broker.backlogs.get(topic)) is not None:

@@ -9,6 +9,7 @@ the identity of their parts (`changed_keys`). Entries have no order.
 """
 
 from collections.abc import Collection, Hashable, ItemsView, Iterator, Mapping
+from itertools import chain
 from typing import Final, Generic, TypeVar, cast, overload
 
 #: Dicts that a table is divided into; a power of two.
@@ -38,8 +39,7 @@ class Table(Mapping[_Key, _Value]):
         return key in self.parts[hash(key) & _MASK]
 
     def __iter__(self) -> Iterator[_Key]:
-        for part in self.parts:
-            yield from part
+        return chain.from_iterable(self.parts)
 
     def __len__(self) -> int:
         return self._count
