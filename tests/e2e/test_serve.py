@@ -4,6 +4,7 @@ Not covered: a daemon that works, which test_three_daemons.py covers.
 """
 
 import asyncio
+import shutil
 import socket
 import subprocess
 import sys
@@ -94,6 +95,26 @@ async def test_without_a_usage_log_nothing_is_written_and_its_readers_are_told(
     finally:
         assert await daemon.stop() == 0
     assert not any((tmp_path / "log").rglob("*.log"))
+
+
+@pytest.mark.parametrize("fsync", ["interval", "never"])
+async def test_a_log_folder_that_is_removed_is_made_again(tmp_path: Path, fsync: str) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    environ = {"RGD_LOG__FSYNC": fsync, "RGD_EXCHANGE__ROUND_MS": "100"}
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
+    log = tmp_path / "log"
+    await daemon.start()
+    try:
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
+            while not any(path.stat().st_size for path in log.rglob("*.log")):
+                await client.acquire({"group": "gold"})
+            shutil.rmtree(log)
+            while not any(path.stat().st_size for path in log.rglob("*.log")):
+                await client.acquire({"group": "gold"})
+    finally:
+        assert await daemon.stop() == 0
+    # Indexes continue, so that a reader sees the gap.
+    assert min(int(path.stem) for path in log.rglob("*.log")) > 0
 
 
 def is_degraded(readiness: dict[str, Any]) -> bool:

@@ -189,6 +189,9 @@ class Appender:
         """
         assert self._is_ready, "resume first"
         with self._closing_on_error():
+            if self._segment is not None:
+                # Writes to a removed file succeed, and `fsync: never` has no sync that would notice.
+                self._segment.check_linked()
             for pendings in _runs_of(batch):
                 if isinstance(pendings[0].item, bytes):
                     self._write_plain(pendings)
@@ -461,8 +464,7 @@ class Appender:
     def _sync(self, segment: OpenSegment) -> None:
         try:
             os.fsync(segment.descriptor)
-            if os.fstat(segment.descriptor).st_nlink == 0:
-                raise FileNotFoundError(errno.ENOENT, "this segment was removed", str(segment.path))
+            segment.check_linked()
         except OSError:
             self._suspect = segment.path
             self.doubt_unsynced()

@@ -3,6 +3,7 @@
 Law: of a write that fails or stops early, exactly the entries that are whole in the file are counted.
 """
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,15 @@ class OpenSegment:
         fits = (ages < settings.segment_age_s * _MS_PER_S) & (ends <= settings.segment_bytes)
         fits[0] |= not self.has_offered
         return len(fits) if fits.all() else int(fits.argmin())
+
+    def check_linked(self) -> None:
+        """Notice that the file was removed: nobody can read what is written to it.
+
+        Raises:
+            FileNotFoundError: it was.
+        """
+        if os.fstat(self.descriptor).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "this segment was removed", str(self.path))
 
     def write(self, run: Run, count: int, *, is_offered: bool) -> None:
         """Write the first entries of a run.
