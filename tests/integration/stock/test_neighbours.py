@@ -101,7 +101,7 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
         "rgd-1": ["compact", "pulsar"],
         houses.apache.service_url: ["pulsar"],
     }
-    assert await houses.clients["rgd-1"].readiness() == {"ready": True}
+    await until(lambda: is_well(houses))
     assert b" ERROR " not in houses.apache.log.read_bytes()[began:]
 
 
@@ -123,7 +123,7 @@ async def test_with_shards_the_quota_is_shared_in_thirds_as_without(
         await houses.periods(MEASURED)
         for thirds in loads:
             assert_parts(thirds, QUOTA / 3)
-        assert await houses.clients["rgd-1"].readiness() == {"ready": True}
+        await until(lambda: is_well(houses))
 
 
 async def both(
@@ -203,6 +203,11 @@ async def until(ask: Callable[[], Awaitable[int | None]]) -> int:
         while not (answer := await ask()):  # noqa: ASYNC110 -- nothing tells
             await asyncio.sleep(ROUND_S / 10)
     return answer
+
+
+async def is_well(houses: Neighbourhood) -> int | None:
+    """Whether nothing is degraded any more: on a busy machine one poll of Pulsar may have failed just now."""
+    return int(await houses.clients["rgd-1"].readiness() == {"ready": True})
 
 
 async def dialects(houses: Neighbourhood) -> dict[str, list[str]]:
