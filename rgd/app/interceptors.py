@@ -11,6 +11,7 @@ from typing import Any
 from rgd.config.values import INTERCEPTOR_ENTRY_POINTS
 from rgd.errors import ConfigError, Fault
 from rgd.ports.usagelog import BrokerEntryMetadataInterceptor
+from rgd.wire.frame import check_own_fields
 
 
 def load_interceptors(names: Sequence[str]) -> tuple[BrokerEntryMetadataInterceptor, ...]:
@@ -20,7 +21,7 @@ def load_interceptors(names: Sequence[str]) -> tuple[BrokerEntryMetadataIntercep
         names: entry points of `INTERCEPTOR_ENTRY_POINTS`, or dotted paths `package.module.Class`.
 
     Raises:
-        ConfigError: one cannot be imported or made, or has no `intercept`.
+        ConfigError: one cannot be imported or made, or its `intercept` does not work.
     """
     return tuple(map(_loaded, names))
 
@@ -32,6 +33,10 @@ def _loaded(name: str) -> BrokerEntryMetadataInterceptor:
         raise _fault(name, f"{type(error).__name__}: {error}") from error
     if not callable(getattr(made, "intercept", None)):
         raise _fault(name, "it has no method `intercept`")
+    try:
+        check_own_fields(made.intercept(0, 0))
+    except Exception as error:
+        raise _fault(name, f"tried with (0, 0): {type(error).__name__}: {error}") from error
     return made
 
 
@@ -45,6 +50,6 @@ def _class_of(name: str) -> Any:
 def _fault(name: str, why: str) -> ConfigError:
     expected = (
         f"expected {name} to be a class that can be made without arguments and has "
-        f"intercept(timestamp_ms, index) -> bytes, installed where rgd is: {why}"
+        f"intercept(timestamp_ms, index) -> bytes (protobuf fields above 2), installed where rgd is: {why}"
     )
     return ConfigError(Fault("settings", "log.brokerEntryMetadataInterceptors", expected))

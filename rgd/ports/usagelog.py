@@ -48,7 +48,8 @@ class BrokerEntryMetadataInterceptor(Protocol):
     def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
         """Further fields of an entry's BrokerEntryMetadata, as protobuf writes them; empty: none.
 
-        Fields 1 and 2 are Pulsar's own. An exception loses the entry, which is counted and logged.
+        Fields 1 and 2 are Pulsar's own. An exception, or bytes that are no such fields, lose the entry, which is counted and
+        logged. At the start it is tried once with (0, 0).
 
         Args:
             timestamp_ms: what Pulsar's timestamp interceptor added, milliseconds since 1970.

@@ -238,6 +238,24 @@ def headers_and_payload(data: bytes) -> bytes:
     return data[_read_broker_part(data)[0] :]
 
 
+def check_own_fields(fields: bytes) -> bytes:
+    """Refuse what no reader could take for further fields of BrokerEntryMetadata; returns them.
+
+    Raises:
+        Malformed: it is not what protobuf writes, or it has fields that are Pulsar's own.
+    """
+    try:
+        body = BrokerEntryMetadataProto.FromString(fields)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"own broker entry metadata: {exc}") from exc
+    if body.ListFields():
+        raise Malformed(
+            Reason.BAD_STRUCTURE,
+            "own broker entry metadata: expected fields above 2, the others are Pulsar's",
+        )
+    return fields
+
+
 def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
     if broker is None:
         return b""

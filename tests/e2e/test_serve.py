@@ -4,6 +4,7 @@ Not covered: a daemon that works, which test_three_daemons.py covers.
 """
 
 import asyncio
+import os
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient, DaemonRefused
+from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.app.demo.cluster import Daemon
 from tests.support import components
 
@@ -24,13 +26,14 @@ pytestmark = pytest.mark.e2e
 NOWHERE = "pulsar://127.0.0.1:1"
 
 
-def serve(*options: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def serve(*options: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "rgd", "serve", "--log-dir", str(folder / "log"), *options],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
+        env=os.environ | environ,
     )
 
 
@@ -115,6 +118,46 @@ async def test_a_log_folder_that_is_removed_is_made_again(tmp_path: Path, fsync:
         assert await daemon.stop() == 0
     # Indexes continue, so that a reader sees the gap.
     assert min(int(path.stem) for path in log.rglob("*.log")) > 0
+
+
+RACK = """
+class Rack:
+    def intercept(self, timestamp_ms, index):
+        return b"\\x7a\\x02r7"
+"""
+INTERCEPTORS = "RGD_LOG__BROKERENTRYMETADATAINTERCEPTORS"
+
+
+async def test_an_interceptor_of_ones_own_is_loaded_by_its_dotted_path(tmp_path: Path) -> None:
+    """PIP-70's interface, in a daemon."""
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    (tmp_path / "acme_interceptors.py").write_text(RACK)
+    environ = {
+        "PYTHONPATH": str(tmp_path),
+        INTERCEPTORS: "AppendIndexMetadataInterceptor,acme_interceptors.Rack",
+        "RGD_EXCHANGE__ROUND_MS": "100",
+    }
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
+    await daemon.start()
+    try:
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
+            while not any(path.stat().st_size for path in (tmp_path / "log").rglob("*.log")):
+                await client.acquire({"group": "gold"})
+    finally:
+        assert await daemon.stop() == 0
+    entries = [one.entry for one in read_entries(tmp_path / "log") if isinstance(one, LogEntry)]
+    assert {entry.broker.unknown for entry in entries if entry.broker} == {b"\x7a\x02r7"}
+    assert [entry.index for entry in entries] == list(range(len(entries)))
+
+
+def test_an_interceptor_that_is_missing_ends_the_start_with_what_was_expected(
+    tmp_path: Path,
+) -> None:
+    ran = serve("--exchange", NOWHERE, folder=tmp_path, **{INTERCEPTORS: "acme.Missing"})
+    assert ran.returncode == 2
+    assert "log.brokerEntryMetadataInterceptors" in ran.stderr
+    assert "expected acme.Missing to be a class" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def is_degraded(readiness: dict[str, Any]) -> bool:

@@ -33,7 +33,7 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame import BrokerEntryMetadata, Entry
+from rgd.wire.frame import BrokerEntryMetadata, Entry, check_own_fields
 from rgd.wire.frame_runs import Framed, Stamps, consecutive, frame_each, frame_run
 from rgd.wire.log_records import PLAIN_PROPERTIES, POLICIES_BYTES_MAX, Item, LogEncoder
 from rgd.wire.segment import parse_segment_name, segment_name
@@ -363,7 +363,9 @@ class Appender:
                     payload,
                     properties,
                     BrokerEntryMetadata(
-                        time, index, b"".join(own.intercept(time, index) for own in owns)
+                        time,
+                        index,
+                        b"".join(check_own_fields(own.intercept(time, index)) for own in owns),
                     ),
                     unknown,
                 )

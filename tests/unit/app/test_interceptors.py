@@ -32,6 +32,30 @@ class Needy:
         self.rack = rack
 
 
+class Odd:
+    """Returns what is no field."""
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
+        del timestamp_ms, index
+        return b"\xff"
+
+
+class Wordy(Odd):
+    """Returns no bytes."""
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
+        del timestamp_ms, index
+        return "r7"
+
+
+class Usurper(Odd):
+    """Returns the index, which is Pulsar's."""
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
+        del timestamp_ms, index
+        return b"\x10\x05"
+
+
 def test_a_class_is_found_by_its_dotted_path_in_the_configured_order() -> None:
     text = f"AppendIndexMetadataInterceptor,{HERE}.Rack"
     log = Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": text}}).log
@@ -55,6 +79,9 @@ def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(f"{HERE}.Rock", "Rock", id="no-class"),
         pytest.param(f"{HERE}.Mute", "no method `intercept`", id="no-method"),
         pytest.param(f"{HERE}.Needy", "rack", id="needs-arguments"),
+        pytest.param(f"{HERE}.Odd", "Malformed", id="no-fields"),
+        pytest.param(f"{HERE}.Wordy", "TypeError", id="no-bytes"),
+        pytest.param(f"{HERE}.Usurper", "Pulsar's", id="pulsars-fields"),
     ],
 )
 def test_one_that_cannot_be_used_is_named_with_what_was_expected(name: str, why: str) -> None:

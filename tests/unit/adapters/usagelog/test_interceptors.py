@@ -102,13 +102,18 @@ class Rack:
 
 
 class Failing:
-    """Raises at one of the entries."""
+    """Does something wrong at one of the entries."""
+
+    def __init__(self, wrong: bytes | None) -> None:
+        self.wrong = wrong
 
     def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
         del index
-        if timestamp_ms == T0 + 10:
+        if timestamp_ms != T0 + 10:
+            return b""
+        if self.wrong is None:
             raise ValueError("as the test says")
-        return b""
+        return self.wrong
 
 
 def test_own_ones_add_fields_that_readers_keep_and_nothing_else_changes(tmp_path: Path) -> None:
@@ -132,12 +137,23 @@ def test_own_ones_add_fields_that_readers_keep_and_nothing_else_changes(tmp_path
     assert found.index == 333
 
 
-def test_an_own_one_that_raises_loses_its_entry_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(None, id="raises"),
+        pytest.param(b"\xff", id="no-field"),
+        pytest.param(b"\x10\x05", id="pulsars-field"),
+    ],
+)
+def test_an_own_one_that_fails_loses_its_entry_alone(tmp_path: Path, wrong: bytes | None) -> None:
     faults: list[Exception] = []
-    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(Failing(),))
+    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(Failing(wrong),))
     appender = Appender(tmp_path, settings, broker="b1", on_fault=faults.append)
     appender.resume()
     for pending in batch(0, 3):
         appender.write([pending])
     appender.close()
     assert (appender.appended, appender.unwritable, len(faults)) == (2, 1, 1)
+    entries, damaged = read(tmp_path)
+    assert [item.entry.index for item in entries] == [0, 1]
+    assert damaged == []
