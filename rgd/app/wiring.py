@@ -219,7 +219,12 @@ def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
     backlog = settings.backlog
     bounds = topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max)
     by_topic = backlog.exposeTopicLevelMetricsInPrometheus
-    exposition = Exposition(Telemetry(daemon, by_topic=by_topic), settings.cluster, bounds)
+    exposition = Exposition(
+        Telemetry(daemon, by_topic=by_topic),
+        settings.cluster,
+        bounds,
+        split_partitions=backlog.splitTopicAndPartitionIndexLabel,
+    )
     backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
     for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller, daemon.stock):
         if part is not None:

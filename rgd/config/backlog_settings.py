@@ -50,6 +50,11 @@ class BacklogSettings(BacklogPollSettings):
         default=True,
         description="Whether metrics of backlogs are of topics and subscriptions, or of namespaces.",
     )
+    splitTopicAndPartitionIndexLabel: Flag = Field(  # noqa: N815 -- Pulsar's name
+        default=False,
+        description="Whether metrics of topics and subscriptions have a partition's index as the label `partition` "
+        "(-1: the topic is none) and not in the label `topic`.",
+    )
     stale_after_s: Seconds = Field(
         default=180,
         ge=1,

@@ -57,6 +57,8 @@ class Exposition:
         source: MetricsSource,
         cluster: str = "standalone",
         topic_bounds: Mapping[str, int] = TOPIC_BOUNDS,
+        *,
+        split_partitions: bool = False,
     ) -> None:
         self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
@@ -74,7 +76,7 @@ class Exposition:
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)
         GCCollector(registry=self._process)
-        self._series = Series(topic_bounds)
+        self._series = Series(topic_bounds, split_partitions=split_partitions)
         self._turn = asyncio.Lock()
 
     def also(self, samples: Callable[[], Iterable[Sample]]) -> None:

@@ -37,14 +37,16 @@ _BACKLOGS: Final = """\
 ## Backlogs
 
 The metrics that begin with `pulsar_` have Pulsar's names, labels and meanings (PIP-323), so a dashboard or an alert for Pulsar
-works on rgd. `namespace` is `tenant/namespace`, `topic` the full name, of a partition with its ending.
+works on rgd. `namespace` is `tenant/namespace`, `topic` the full name, of a partition with its ending. With
+`backlog.splitTopicAndPartitionIndexLabel` all series of topics and subscriptions have it without, and the label `partition` with the index
+(-1: the topic is no partition).
 
 * A topic's and its subscriptions' series begin with the first scrape after its backlog was reported to this daemon. They end when the topic is
   withdrawn, or was not reported for `backlog.stale_after_s`. So a topic that moves to another broker has series in one place.
 * The age is what the last check found, so it is -1 until the first one. Whether it is the message's or its ledger's is in
   `GET /v1/topics/{tenant}/{namespace}/{topic}/backlog`.
-* Without `backlog.exposeTopicLevelMetricsInPrometheus` sizes and evictions are of namespaces, without the label `topic`. The age cannot
-  be summed, so it is left out, as are limits and subscriptions.
+* Without `backlog.exposeTopicLevelMetricsInPrometheus` sizes and evictions are of namespaces, without the label `topic`, and limits
+  are the largest of their topics. The age cannot be summed, so it is left out, as are subscriptions.
 * At most `backlog.metrics_topics_max` topics and namespaces and `backlog.metrics_subscriptions_max` subscriptions have series of
   their own. Further topics of a namespace are shown together with `topic="other"`, further subscriptions of a topic with
   `subscription="other"`: sizes, counts and evictions as their sum, the age as the largest, limits not at all.

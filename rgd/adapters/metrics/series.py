@@ -17,6 +17,7 @@ from prometheus_client.utils import floatToGoString
 from rgd.adapters.metrics.labels import BOUNDS, OTHER, TOPIC_BOUNDS, Carried, OwnSeries
 from rgd.adapters.metrics.metric import Bound, Fold, Metric, MetricType
 from rgd.adapters.metrics.registry import BY_NAME
+from rgd.core.policies.names import partitioned_topic_of
 from rgd.errors import RgdError
 from rgd.ports.metrics import Sample
 
@@ -43,7 +44,9 @@ class UndeclaredMetric(RgdError):
 class Series:
     """What a scrape shows of the declared metrics, histograms apart."""
 
-    def __init__(self, topic_bounds: Mapping[str, int] = TOPIC_BOUNDS) -> None:
+    def __init__(
+        self, topic_bounds: Mapping[str, int] = TOPIC_BOUNDS, *, split_partitions: bool = False
+    ) -> None:
         self._own = {label: OwnSeries(most) for label, most in BOUNDS.items()}
         #: Of labels that name a topic or subscription together.
         self._of_topics = {label: OwnSeries(most) for label, most in topic_bounds.items()}
@@ -52,10 +55,11 @@ class Series:
             for name, metric in BY_NAME.items()
             if metric.type is not MetricType.HISTOGRAM and metric.bound is not Bound.SOURCE
         }
+        self._split_partitions = split_partitions
         #: The metrics whose source bounds them, with the form of their lines: they are written as they
         #: are read, because they may be many.
         self._forms = {
-            name: _form_of(metric)
+            name: _form_of(metric, split_partitions=split_partitions)
             for name, metric in BY_NAME.items()
             if metric.bound is Bound.SOURCE
         }
@@ -99,7 +103,7 @@ class Series:
         """
         for name, labels, value in samples:
             own = self._labels_of.get(name)
-            if own is None and (form := self._forms.get(name)) and len(form.order) == len(labels):
+            if own is None and (form := self._forms.get(name)) and form.given == len(labels):
                 self._lines[name].append(form.line(labels, value))
                 continue
             if own is None or len(own) != len(labels):
@@ -142,12 +146,15 @@ class Series:
                 del written[-count:]
                 yield "".join(lines).encode()
             return
-        values, form = self._values[metric.name], _form_of(metric)
+        split = self._split_partitions
+        values, form = self._values[metric.name], _form_of(metric, split_partitions=split)
         series = iter(values.items())
         while part := list(islice(series, count)):
             if metric.bound is Bound.TOPICS:
                 lines = [
-                    _form_with(metric.name, tuple(map(bool, labels))).line(labels, value)
+                    _form_with(metric.name, tuple(map(bool, labels)), split_partitions=split).line(
+                        labels, value
+                    )
                     for labels, value in part
                 ]
             else:
@@ -166,25 +173,48 @@ class _Form(NamedTuple):
     text: str
     #: The order in which the line has the labels.
     order: tuple[int, ...]
+    #: The labels of a sample.
+    given: int
+    #: The index of the topic's label whose partition becomes a label of its own, after those given; None: it stays.
+    split: int | None
 
     def line(self, labels: Labels, value: float) -> str:
+        if self.split is not None:
+            labels = _split(labels, self.split)
         return self.text % (*[_escaped(labels[at]) for at in self.order], _written(value))
 
 
-def _form_of(metric: Metric, labels: Iterable[int] | None = None) -> _Form:
+def _form_of(
+    metric: Metric, *, split_partitions: bool, labels: Iterable[int] | None = None
+) -> _Form:
     """The form of a line that has some of the labels, by their index; None: all of them."""
-    has = range(len(metric.labels)) if labels is None else labels
+    has = [*range(len(metric.labels))] if labels is None else [*labels]
+    names, split = metric.labels, None
+    # The usage log's metrics have a topic and a partition of their own, in no namespace.
+    if split_partitions and {"namespace", "topic"} <= {names[at] for at in has}:
+        names, split = (*names, "partition"), names.index("topic")
+        has.append(len(names) - 1)
     # The client writes labels in the order of their names.
-    order = sorted(has, key=metric.labels.__getitem__)
-    named = ",".join(f'{metric.labels[at]}="%s"' for at in order)
+    order = sorted(has, key=names.__getitem__)
+    named = ",".join(f'{names[at]}="%s"' for at in order)
     text = f"{metric.name}{{{named}}} %s\n" if named else f"{metric.name} %s\n"
-    return _Form(text, tuple(order))
+    return _Form(text, tuple(order), len(metric.labels), split)
 
 
 @lru_cache(maxsize=64)
-def _form_with(name: str, has: tuple[bool, ...]) -> _Form:
+def _form_with(name: str, has: tuple[bool, ...], *, split_partitions: bool) -> _Form:
     """The form of a line that has only some of the labels."""
-    return _form_of(BY_NAME[name], compress(range(len(has)), has))
+    return _form_of(
+        BY_NAME[name], split_partitions=split_partitions, labels=compress(range(len(has)), has)
+    )
+
+
+def _split(labels: Labels, at: int) -> Labels:
+    """The labels with the partitioned topic in place of a partition, and its index behind; -1: it is none."""
+    name = labels[at]
+    topic = partitioned_topic_of(name)
+    index = "-1" if topic is None else name[name.rindex("-") + 1 :]
+    return (*labels[:at], topic or name, *labels[at + 1 :], index)
 
 
 def _written(value: float) -> str:

@@ -96,3 +96,10 @@ async def test_topics_beyond_the_bound_are_shown_together(tmp_path: Path) -> Non
         f'{eu.topic}"}} 100.0',
         'other"} 100.0',
     ]
+
+
+async def test_a_partition_is_a_label_of_its_own_as_configured(tmp_path: Path) -> None:
+    daemon, exposition = built(tmp_path, splitTopicAndPartitionIndexLabel=True)
+    daemon.backlogs.report((report(sub("a", (1, 0), 60)),))
+    (size,) = await shown(exposition, SIZE)
+    assert 'partition="-1"' in size

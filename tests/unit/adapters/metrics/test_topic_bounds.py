@@ -13,6 +13,8 @@ AGE = "pulsar_storage_backlog_age_seconds"
 SIZE = "pulsar_storage_backlog_size"
 LIMIT = "pulsar_storage_backlog_quota_limit"
 EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
+EVENTS = "pulsar_subscription_dispatch_throttled_msg_events"
+LAG = "rgd_upload_tier_lag"
 MESSAGES = "pulsar_subscription_back_log_no_delayed"
 
 
@@ -97,3 +99,26 @@ async def test_a_check_is_one_observation_with_the_clusters_name() -> None:
     assert f'{name}_bucket{{cluster="c1",le="0.01"}} 0.0' in buckets
     assert f'{name}_bucket{{cluster="c1",le="0.025"}} 1.0' in buckets
     assert f'{name}_bucket{{cluster="c1",le="300.0"}} 1.0' in buckets
+
+
+async def test_a_partition_is_a_label_of_its_own_where_it_is_configured() -> None:
+    figures = Figures()
+    figures.now = [
+        of(SIZE, "persistent://a/b/t-partition-12", 1),
+        of(SIZE, "persistent://a/b/t-partition-x", 2),
+        of(SIZE, "", 3, namespace="a/c"),
+        of(EVICTIONS, "persistent://a/b/t-partition-12", 4, "size"),
+        Sample(EVENTS, ("c1", "a", "a/b", "persistent://a/b/t-partition-0", "s", "topic"), 5),
+        Sample(LAG, ("usage", "broker-1"), 6),
+    ]
+    exposition = Exposition(figures, "c1", split_partitions=True)
+    assert await lines(exposition, SIZE) == [
+        f'{SIZE}{{cluster="c1",namespace="a/b",partition="12",topic="persistent://a/b/t"}} 1.0',
+        f'{SIZE}{{cluster="c1",namespace="a/b",partition="-1",topic="persistent://a/b/t-partition-x"}} 2.0',
+        f'{SIZE}{{cluster="c1",namespace="a/c"}} 3.0',
+    ]
+    (evictions,) = await lines(exposition, EVICTIONS)
+    assert 'partition="12",quota_type="size",topic="persistent://a/b/t"}' in evictions
+    (events,) = await lines(exposition, EVENTS)
+    assert 'partition="0",reason="topic",subscription="s",' in events
+    assert await lines(exposition, LAG) == [f'{LAG}{{partition="broker-1",topic="usage"}} 6.0']
