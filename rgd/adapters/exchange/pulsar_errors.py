@@ -64,6 +64,11 @@ def translate(fault: str, *, url: str, topic: str, reason: str = "", needs: str 
         )
         return TopicMissing(f"{topic} at {url}: {said}; {remedy}")
     remedy = _REMEDIES.get(fault, _CHECK_BROKER)
+    if fault == "TopicTerminated":
+        remedy = (
+            f"nobody can write to it any more: run pulsar-admin topics delete --force {topic}, "
+            "and daemons that run make it again with all they know"
+        )
     if fault == "AuthorizationError" and needs:
         remedy = (
             f"`{needs}` is missing: run pulsar-admin namespaces grant-permission {namespace} "

@@ -35,6 +35,7 @@ from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
+    CommandAck,
     CommandFlow,
     CommandLookupTopic,
     CommandLookupTopicResponse,
@@ -95,10 +96,13 @@ class PulsarReader:
         self._sent: deque[Future[None]] = deque()
         self._permits = 0
         self._last: MessageIdData | None = None
+        self._acknowledged: MessageIdData | None = None
         self._must_resume = False
         self._request_id = 0
         #: Entries that could not be read, and were skipped.
         self.unreadable = 0
+        #: Whether the topic was terminated, and everything in it was received.
+        self.has_ended = False
 
     @property
     def is_connected(self) -> bool:
@@ -138,6 +142,7 @@ class PulsarReader:
                 self._waiting.extend(connection.receive(timeout_s))
             while self._waiting:
                 yield from self._take(connection, self._waiting.popleft())
+            self._acknowledge(connection)
         except ConnectionLost:
             self._disconnect()
             raise
@@ -178,6 +183,7 @@ class PulsarReader:
             raise ConnectionLost("the broker no longer serves the topic")
         if command.type == wire.PONG and self._sent:
             self._answered()
+        self.has_ended |= command.type == wire.REACHED_END
         if command.type != wire.MESSAGE:
             return
         at = self._last = command.message.message_id
@@ -210,6 +216,15 @@ class PulsarReader:
                 self.unreadable,
                 reason,
             )
+
+    def _acknowledge(self, connection: PulsarConnection) -> None:
+        """Tell the broker how far a table was read: it reports the end of a topic to whoever has acknowledged all of it."""
+        last = self._last
+        if not self.from_start or last is None or last is self._acknowledged:
+            return
+        self._acknowledged = last
+        ack = CommandAck(consumer_id=_CONSUMER_ID, ack_type=wire.CUMULATIVE, message_id=[last])
+        connection.send(BaseCommand(type=wire.ACK, ack=ack))
 
     def _return_permits(self, connection: PulsarConnection, count: int) -> None:
         """Let the broker send more, in portions."""

@@ -148,7 +148,9 @@ class TablePolicies:
         """Why the policies may be old here or elsewhere; None if they are not."""
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
         kept = None if self._keeping is None else self._keeping.trouble
-        return "; ".join(why for why in (away, self._filling.trouble, kept) if why) or None
+        # Beside it, that policies could not be written says nothing new.
+        unwritten = (self._store.trouble if self._is_open else None) or self._filling.trouble
+        return "; ".join(why for why in (away, unwritten, kept) if why) or None
 
     def figures(self) -> Figures:
         """The counters so far."""

@@ -19,10 +19,13 @@ from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
+from tests.support.pulsar_operator import Operator
+from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tcp_proxy import TcpProxy
 
 GOLD = "group:gold"
@@ -194,3 +197,36 @@ async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count
             await proxy.pass_on()
             await until(lambda: cut.trouble is None, timeout_s=TIMEOUT_S)
             assert cut.snapshot().groups["gold"].blocked
+
+
+@pytest.mark.pulsar
+async def test_a_terminated_topic_is_reported_at_once_and_is_still_read(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    path = f"{NAMESPACE}/terminated"
+
+    async def prepare() -> None:
+        await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
+
+    def make(writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT) -> TablePolicies:
+        url, topic = apache_pulsar.service_url, f"persistent://{path}"
+        store = PulsarPolicyStore(url, topic, settings=PATIENT, limits=PATIENT_LIMITS)
+        return TablePolicies(store, writer, seed, prepare=prepare)
+
+    runs, starts = make("runs"), make("starts", PolicySnapshot({"late": Group("late")}))
+    operator = Operator(apache_pulsar)
+    async with following(runs, timeout_s=TIMEOUT_S):
+        await runs.change(GOLD, lambda _known: Group("gold"))
+        await operator.call("POST", f"persistent/{path}/terminate")
+        await until(lambda: "TopicTerminated" in (runs.trouble or ""), timeout_s=TIMEOUT_S)
+        async with following(starts, timeout_s=TIMEOUT_S):
+            await until(lambda: "TopicTerminated" in (starts.trouble or ""), timeout_s=TIMEOUT_S)
+            assert starts.snapshot().groups.keys() == {"gold", "late"}
+            with pytest.raises(ExchangeDown, match=f"topics delete --force persistent://{path}"):
+                await starts.change(GOLD, lambda _known: Group("gold", blocked=True))
+            # As the message says.
+            await operator.call("DELETE", f"persistent/{path}?force=true")
+            await until(lambda: runs.trouble is None and starts.trouble is None)
+            await until(lambda: runs.snapshot().groups.keys() == {"gold", "late"})
+            await runs.change(GOLD, lambda _known: Group("gold", blocked=True))
+            await until(lambda: starts.snapshot().groups["gold"].blocked)
