@@ -38,7 +38,7 @@ from rgd.wire.dialect import CompactDialect
 
 GROUPS: Final = 15_000
 IN_USE: Final = 5_000
-BODY_BYTES: Final = 8 << 20
+BODY_BYTES: Final = 256 << 10
 TICK_S: Final = 0.001
 SETTLE_S: Final = 2.5
 
@@ -205,21 +205,27 @@ def measure(options: argparse.Namespace) -> Figures:
         time.sleep(SETTLE_S)
         figures["quiet_ms"] = running.longest_ms()
         empty = b"[" + b"{}," * (BODY_BYTES // 3 - 2) + b"{}]"
-        figures["empty_objects_8_mib_ms"] = running.held_by(*acquire, empty)
-        figures["empty_objects_10000_ms"] = running.held_by(*acquire, b"[" + b"{}," * 9999 + b"{}]")
+        figures["empty_objects_256_kib_ms"] = running.held_by(*acquire, empty)
+        figures["empty_objects_1000_ms"] = running.held_by(*acquire, b"[" + b"{}," * 999 + b"{}]")
         faults = b"[" + b",".join([nested] * (BODY_BYTES // len(nested) - 10)) + b"]"
-        figures["nested_faults_8_mib_ms"] = running.held_by(*acquire, faults)
-        figures["long_name_8_mib_ms"] = running.held_by(*acquire, long_name)
-        running.call(*acquire, array_of(range(IN_USE)))
+        figures["nested_faults_256_kib_ms"] = running.held_by(*acquire, faults)
+        escaped = b'{"' + rb"\u0067roup" + b'":"%b"}' % (rb"\u0041" * 40)
+        escapes = b"[" + b",".join([escaped] * (BODY_BYTES // len(escaped) - 10)) + b"]"
+        figures["escaped_names_256_kib_ms"] = running.held_by(*acquire, escapes)
+        figures["long_name_256_kib_ms"] = running.held_by(*acquire, long_name)
+        for start in range(0, IN_USE, 1000):
+            running.call(*acquire, array_of(range(start, start + 1000)))
         time.sleep(SETTLE_S)
         figures["list_groups_in_use_ms"] = running.held_by("GET", "/v1/groups?limit=1000")
         figures["list_names_ms"] = running.held_by("GET", "/admin/v2/resourcegroups")
-        figures["new_groups_10000_ms"] = running.held_by(*acquire, array_of(range(IN_USE, GROUPS)))
+        figures["new_groups_1000_ms"] = running.held_by(
+            *acquire, array_of(range(IN_USE, IN_USE + 1000))
+        )
         topics = [
             {"tenant": "acme", "namespace": "orders", "topic": f"topic-{number}"}
-            for number in range(10_000)
+            for number in range(1000)
         ]
-        figures["new_topics_10000_ms"] = running.held_by(*acquire, json.dumps(topics).encode())
+        figures["new_topics_1000_ms"] = running.held_by(*acquire, json.dumps(topics).encode())
     return figures
 
 

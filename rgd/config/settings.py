@@ -321,11 +321,12 @@ class HttpSettings(Section):
     unix_socket: Path | None = Field(
         default=None, description="An additional unix socket to listen on."
     )
-    batch_max: Count = Field(
-        default=10_000, ge=1, le=1_000_000, description="Most items in one array."
-    )
+    batch_max: Count = Field(default=1000, ge=1, le=1000, description="Most items in one array.")
     body_max_bytes: Size = Field(
-        default=8 << 20, ge=1 << 10, le=1 << 30, description="Largest body."
+        default=256 << 10,
+        ge=1 << 10,
+        le=1 << 20,
+        description="Largest body. Nobody else is served while one is decoded, which may take 4 ms at 256 KiB.",
     )
     connections_max: Count = Field(
         default=4096,

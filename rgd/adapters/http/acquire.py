@@ -32,7 +32,7 @@ from rgd.adapters.http.answers import (
     unknown_answer,
     unknown_reply,
 )
-from rgd.adapters.http.array_body import ArrayReader, is_array, is_long
+from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
@@ -71,8 +71,7 @@ NAMES_MAX: Final = 16_384
 #: Items of an array that are answered before others get their turn.
 SLICE_ITEMS: Final = SLICE_WORK
 
-#: Items and names of a slice that is granted together: each costs a quarter, a name four times as much.
-TOGETHER_ITEMS: Final = 8 * SLICE_ITEMS
+#: Names of items that are granted together.
 TOGETHER_NAMES: Final = 2 * SLICE_ITEMS
 
 #: Answers to whole grants that are kept encoded; they start afresh when there are more.
@@ -141,50 +140,44 @@ class Acquire:
         return unknown_reply(answer)
 
     def _answer_many(self, body: bytes) -> Answering:
-        """Answer a short array at once, where one slice is enough for it; a longer one in turns."""
-        if is_long(body) or body.count(b"{") > SLICE_ITEMS:
-            return self._answer_long(body)
-        items = _array.decoded(body, self._batch_max)
-        encoded, _ = self._grant_together(items, 0)
-        if encoded is not None:
-            return Reply(body=array_of((encoded,)))
-        encoded, begin = self._answer_slice(items, 0)
+        """Answer an array at once, where one slice is enough for it, else in turns."""
+        items = _array.read(body, self._batch_max)
+        encoded, begin, tried = self._answer_part(items, 0, 0)
         if begin >= len(items):
             return Reply(body=array_of((encoded,)))
-        return self._answer_items(items, [encoded], begin)
+        return self._answer_rest(items, encoded, begin, tried)
 
-    async def _answer_long(self, body: bytes) -> Reply:
-        async with self._turns.long_work:
-            items = await _array.read(body, self._batch_max, self._turns)
-            return await self._answer_items(items, [], 0)
-
-    async def _answer_items(self, items: Items, written: list[bytes], begin: int) -> Reply:
-        """Answer the items, a slice in each turn; those before `begin` are answered already."""
-        # A slice is granted together or not once, however many turns its items take one by one.
-        end = SLICE_ITEMS if begin else 0
+    async def _answer_rest(self, items: Items, encoded: bytes, begin: int, tried: int) -> Reply:
+        """Answer the items from `begin` on, a part in each turn."""
+        written = [encoded]
         while begin < len(items):
-            if begin:
-                await self._turns.next()
-            encoded = None
-            if begin >= end:
-                encoded, end = self._grant_together(items, begin)
-            if encoded is None:
-                encoded, begin = self._answer_slice(items, begin)
-            else:
-                begin = end
+            await self._turns.next()
+            encoded, begin, tried = self._answer_part(items, begin, tried)
             written.append(encoded)
         return Reply(body=array_of(written))
+
+    def _answer_part(self, items: Items, begin: int, tried: int) -> tuple[bytes, int, int]:
+        """Answer the next items, together if all are granted, else some one by one.
+
+        Returns the answers, where the next one begins, and up to where granting together was tried: each item once.
+        """
+        encoded = None
+        if begin >= tried:
+            encoded, tried = self._grant_together(items, begin)
+        if encoded is not None:
+            return encoded, tried, tried
+        return *self._answer_slice(items, begin), tried
 
     def _grant_together(self, items: Items, begin: int) -> tuple[bytes | None, int]:
         """Grant the items from `begin` on at once and encode the answer; where that slice ends.
 
         Nothing is answered where each of the slice is to be answered by itself.
         """
-        end = min(begin + TOGETHER_ITEMS, len(items))
+        end = len(items)
         asked: dict[tuple[Any, ...], list[_Amounts]] = {}
         amounts: list[_Amounts] = []
         try:
-            for fields in map(_fields, items[begin:end]):
+            for fields in map(_fields, items[begin:]):
                 key, amount = fields[:_AMOUNTS_AT], fields[_AMOUNTS_AT:]
                 of_name = asked.get(key)
                 if of_name is None:

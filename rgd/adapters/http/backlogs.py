@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.answers import ItemReason, Reason, item_reason
-from rgd.adapters.http.array_body import ArrayReader, place_for
+from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import BacklogMissing, BacklogsFull
@@ -102,8 +102,7 @@ class Backlogs:
 
     async def post(self, call: Call) -> Reply:
         """Take an array of them; answers in order."""
-        async with place_for(call.body, self._turns):
-            return await self._take(await self._items(call.body))
+        return await self._take(_array.read(call.body, self._batch_max))
 
     async def get(self, call: Call) -> Reply:
         """One topic's backlog."""
@@ -148,9 +147,6 @@ class Backlogs:
                 f"no eviction of subscription {cut(body.subscription)} of {cut(topic)} is named now"
             )
         return NO_CONTENT
-
-    async def _items(self, body: bytes) -> list[BacklogItem | msgspec.Raw]:
-        return await _array.read(body, self._batch_max, self._turns)
 
     async def _take(self, items: list[BacklogItem | msgspec.Raw]) -> Reply:
         written: list[bytes] = []

@@ -30,9 +30,9 @@ class HttpSettings:
     #: A second way in, for this user only (mode 0600).
     unix_socket: Path | None = None
     #: Most items of one array; more is 413.
-    batch_max: int = 10_000
+    batch_max: int = 1000
     #: Largest body; more is 413.
-    body_max_bytes: int = 8 << 20
+    body_max_bytes: int = 256 << 10
     ungoverned: Ungoverned = Ungoverned.ALLOW
     #: Decide and count, and refuse nothing.
     shadow: bool = False

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import ItemReason, Reason, item_reason
-from rgd.adapters.http.array_body import ArrayReader, is_array, place_for
+from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import SettleBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode, json_reply
@@ -52,11 +52,7 @@ class Settle:
         body = call.body
         if not is_array(body):
             return json_reply(self._settle(_one.decode(body)))
-        return self._answer_many(body)
-
-    async def _answer_many(self, body: bytes) -> Reply:
-        async with place_for(body, self._turns):
-            return await self._answer_items(await _many.read(body, self._batch_max, self._turns))
+        return self._answer_items(_many.read(body, self._batch_max))
 
     async def _answer_items(self, items: list[SettleBody | msgspec.Raw]) -> Reply:
         written: list[bytes] = []

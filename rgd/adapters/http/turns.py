@@ -2,8 +2,8 @@
 
 Laws: however much long work there is at once, the loop carries out one slice of it, then everything else
 that is ready, then the next slice. So the longest stall is one slice, and callers with long work share
-the loop in equal parts. Only so many are at work at once; where it is said how many may wait, more are
-told to come back.
+the loop in equal parts. Only so many reads are at work at once and may wait; more are
+answered 503.
 
 How much a slice holds is counted in work by whoever does it, never in time: `SLICE_WORK` points, of which
 an item of an array or a row of the usage map costs one, and what costs more says so.
@@ -22,10 +22,6 @@ from rgd.adapters.http.errors import Overloaded
 #: Points of work in a slice: about 1 ms.
 SLICE_WORK: Final = 128
 
-#: Long arrays in work at once; the others wait in the order in which they came. What such
-#: work makes is held until it is whole, so this bounds memory: some 3 MB for the largest answer.
-LONG_WORK_MAX: Final = 16
-
 #: Calls of the scope `read` in work at once, and those that may wait; the next one is answered 503.
 READS_MAX: Final = 8
 READS_WAITING_MAX: Final = 128
@@ -39,16 +35,13 @@ class Turns:
     """Gives slices of work their turns.
 
     Args:
-        at_once: how many may be at work.
         apart: turns of the event loop from one slice to the next.
     """
 
-    def __init__(self, at_once: int = LONG_WORK_MAX, apart: int = 1) -> None:
+    def __init__(self, apart: int = 1) -> None:
         self._apart = apart
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
-        #: Held by whoever has work of many slices, from its first to its last.
-        self.long_work = asyncio.Semaphore(at_once)
         #: Slices that were begun so far, and the most points that one of them had.
         self.given = 0
         self.largest = 0
@@ -84,7 +77,8 @@ class ReadTurns(Turns):
     """The turns of everybody who reads: each call is work of one slice or more."""
 
     def __init__(self, at_once: int = READS_MAX, waiting: int = READS_WAITING_MAX) -> None:
-        super().__init__(at_once, READS_APART)
+        super().__init__(READS_APART)
+        self._at_work = asyncio.Semaphore(at_once)
         self._at_once, self._waiting_max = at_once, waiting
         self._calls = 0
 
@@ -100,7 +94,7 @@ class ReadTurns(Turns):
             raise Overloaded(f"{at_once} reads are in work and {waiting} wait already; come back")
         self._calls += 1
         try:
-            async with self.long_work:
+            async with self._at_work:
                 await self.next()
                 yield
         finally:

@@ -161,7 +161,7 @@ async def test_a_name_that_nobody_attached_is_allowed_or_denied(ungoverned: Ungo
         (b'{"messages":NaN}', "body: "),
         (b'{"tenant":["acme"]}', "tenant: "),
         (b'{"tennant":"acme"}', "tennant: unknown field"),
-        (b'{"a":' * 100_000, "body: "),
+        (b'{"a":' * 50_000, "body: "),
         (b"[7]", "body: expected an array of objects"),
         (b'"acme"', "body: expected a JSON object"),
         (b'{"group":"a/b"}', "group: "),
@@ -245,12 +245,12 @@ async def test_an_array_over_the_limit_is_413() -> None:
         assert answer.reason == "body: expected an array of at most 3 items (http.batch_max)"
 
 
-async def test_ten_thousand_questions_are_answered_at_once(door: Door) -> None:
+async def test_a_thousand_questions_are_answered_at_once(door: Door) -> None:
     answer = await door.call(
-        "POST", ACQUIRE, [{"group": "idle", "messages": n} for n in range(10_000)]
+        "POST", ACQUIRE, [{"group": "idle", "messages": n} for n in range(1000)]
     )
 
-    assert [item["messages"] for item in answer.json] == list(range(10_000))
+    assert [item["messages"] for item in answer.json] == list(range(1000))
 
 
 async def test_an_arrays_faults_stand_in_their_place_and_are_counted(door: Door) -> None:

@@ -51,20 +51,20 @@ def nested(count: int) -> bytes:
 @pytest.mark.parametrize(
     ("body", "statuses", "least"),
     [
-        pytest.param(b"[" + b",".join([b"{}"] * 10_000) + b"]", {400}, 60, id="empty objects"),
-        pytest.param(nested(5000), {400}, 60, id="nested faults"),
+        pytest.param(b"[" + b",".join([b"{}"] * 1000) + b"]", {400}, 10, id="empty objects"),
+        pytest.param(nested(250), {400}, 4, id="nested faults"),
         pytest.param(
-            msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(10_000)]),
+            msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(1000)]),
             {404},
-            60,
+            10,
             id="unknown groups",
         ),
         pytest.param(
             msgspec.json.encode(
-                [{"tenant": "acme", "namespace": "orders", "topic": f"t{n}"} for n in range(5000)]
+                [{"tenant": "acme", "namespace": "orders", "topic": f"t{n}"} for n in range(1000)]
             ),
             {None},
-            60,
+            30,
             id="new topics",
         ),
     ],
@@ -79,7 +79,7 @@ async def test_others_are_answered_while_a_long_array_is(
     assert probes >= least
 
 
-async def test_eight_megabytes_of_empty_objects_are_refused_after_the_first_few(door: Door) -> None:
+async def test_eight_megabytes_of_empty_objects_are_refused(door: Door) -> None:
     body = b"[" + b"{}," * 2_700_000 + b"{}]"
 
     answer, _ = await probes_during(door, "POST", "/v1/acquire", body)
@@ -104,15 +104,15 @@ class Counting(SmallDaemon):
 
 async def test_long_arrays_of_many_callers_let_others_in_after_each_slice() -> None:
     daemon = Counting()
-    body = msgspec.json.encode([{"group": "idle"}] * 4000)
+    body = msgspec.json.encode([{"group": "idle"}] * 1000)
     async with open_door(HttpSettings(port=0), daemon=daemon) as door:
         daemon.door = door
         calls = [asyncio.ensure_future(door.send("POST", "/v1/acquire", body)) for _ in range(10)]
         _, probes = await probes_during(door, "POST", "/v1/acquire", body)
         answers = await asyncio.gather(*calls)
 
-    assert {len(answer.json) for answer in answers} == {4000}
-    assert probes >= 50
+    assert {len(answer.json) for answer in answers} == {1000}
+    assert probes >= 8
 
 
 # --- lists ---------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ async def test_with_too_many_reads_each_read_route_is_503_and_nothing_else_is() 
                 assert answer.headers["Retry-After"] == "1"
             for path in ("/metrics", "/healthz", "/readyz"):
                 assert (await door.send("GET", path)).status == 200
-            asked = [{"group": "idle"}] * 3000
+            asked = [{"group": "idle"}] * 1000
             answer = await door.send("POST", "/v1/acquire", msgspec.json.encode(asked))
             assert answer.status == 200
         assert (await door.send("GET", "/v1/groups")).status == 200

@@ -40,7 +40,7 @@ def test_without_any_source_there_are_the_defaults_of_the_design() -> None:
     assert settings.shares.floor_ppm == 10_000
     assert settings.broker.weight_milli == 1000
     assert settings.http.address == ("127.0.0.1", 7700)
-    assert settings.http.body_max_bytes == 8 * 1024 * 1024
+    assert settings.http.body_max_bytes == 256 * 1024
     assert settings.log.segment_bytes == 64 * 1024 * 1024
     assert settings.policies.source is PoliciesSource.TABLE
     # PIP-82's example: a change of 10 % is reported, and everything once in N rounds.
