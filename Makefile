@@ -26,7 +26,7 @@ CODE := rgd sim tests proto examples $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
 # Heavier ones that share no JVM, so that they run on all cores.
 APART := (slow or e2e) and not pulsar and not spark
-# What shares one Apache Pulsar, or one Spark.
+# What shares one Apache Pulsar, or one Spark: a worker for each (tests/conftest.py).
 SHARED := pulsar or spark
 PYTEST := $(BIN)/python -m pytest
 
@@ -60,7 +60,7 @@ check: fmt-check lint types arch spell proto-check ## everything that needs neit
 .PHONY: test
 test: check ## check, then every test on the real components
 	$(PYTEST) -q -n auto -m "$(APART)" --durations=10
-	$(PYTEST) -m "$(SHARED)" --durations=25
+	$(PYTEST) -q -n 2 --dist loadgroup -m "$(SHARED)" --durations=25
 
 .PHONY: size
 size: $(STAMP) ## lines of code of each package beside its budget

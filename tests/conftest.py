@@ -23,6 +23,9 @@ pytest_plugins = ("tests.support.fixtures",)
 #: The first of these tests also pays for fetching and starting its component, once in a run.
 HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
 HEAVY_TIMEOUT_S = 1200
+#: Where two workers divide the heavy tests (`make test`), one has all that share the run's Apache Pulsar, the other all
+#: that share its Spark, and the modules that start a Pulsar of their own (marked `xdist_group`). They mostly wait.
+SHARED_BY_GROUP = ("pulsar", "spark")
 
 # Two busy cores make generation slow now and then; that says nothing about the code under test.
 _SLOW_MACHINE = (HealthCheck.too_slow,)
@@ -78,6 +81,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         heavy = any(item.get_closest_marker(name) for name in HEAVY_MARKERS)
         if heavy and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HEAVY_TIMEOUT_S))
+        group = next((name for name in SHARED_BY_GROUP if item.get_closest_marker(name)), None)
+        if group and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)

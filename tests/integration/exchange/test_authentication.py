@@ -30,7 +30,7 @@ from tests.support.exchanges import hears_itself
 from tests.support.pulsar_standalone import CLUSTER
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
-pytestmark = pytest.mark.pulsar
+pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("spark")]
 
 TIMEOUT_S = 60
 NAMESPACE = "public/rgd"

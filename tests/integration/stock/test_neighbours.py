@@ -14,7 +14,7 @@ import pytest
 from tests.integration.stock.neighbours import PERIOD_S, Load, Neighbourhood, RgdLoad, StockLoad
 from tests.support.pulsar_standalone import PulsarStandalone
 
-pytestmark = [pytest.mark.pulsar, pytest.mark.slow]
+pytestmark = [pytest.mark.pulsar, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 QUOTA: Final = 100.0
 #: More than anybody gets.
