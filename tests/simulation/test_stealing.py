@@ -62,7 +62,14 @@ def test_beside_nine_that_want_little_one_has_the_rest() -> None:
 
 @pytest.mark.slow
 def test_ten_that_all_want_more_come_to_equal_shares() -> None:
-    sums, rates = used_over([910.0, *[10.0] * 9], [2000.0] * 10, 60)
-    assert rates == pytest.approx([100.0] * 10, rel=0.15)
+    sums, rates = used_over([910.0, *[10.0] * 9], [2000.0] * 10, 30)
+    assert rates == pytest.approx([100.0] * 10, rel=0.05)
     assert max(sums) <= 1.5
     assert min(sums[1:]) >= 0.95
+
+
+def test_a_newcomer_has_its_part_soon_although_what_is_used_is_never_exactly_the_quota() -> None:
+    sums, rates = used_over([0.0, *[160.0] * 9], [160.0] * 10, 14)
+    assert rates == pytest.approx([100.0] * 10, rel=0.06)
+    assert min(sums) >= 0.98
+    assert max(sums) <= 1.1

@@ -21,8 +21,8 @@ from typing import Final
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.units import Milli
 
-#: From this part of the quota on, `steal` treats the group as saturated.
-SATURATED_PERCENT: Final = 99
+#: `steal` treats a group whose usage is this near to its quota as saturated: what is measured is never exactly the quota.
+NEAR_PERCENT: Final = 1
 
 
 def residual(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
@@ -53,17 +53,18 @@ def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     excess that is larger than the gaps, each gives up its part. Below saturation as `proportional`.
     """
     excess = sum(used) - quota
-    if sum(used) * 100 < quota * SATURATED_PERCENT:
+    near = quota * NEAR_PERCENT // 100
+    if excess < -near:
         return proportional(quota, used, floor_ppm)
     if quota == 0:
         return [0] * len(used)
-    # Up to the quota everybody keeps its usage and its part of what is left.
-    shares = by_weight(quota, used) if excess < 0 else list(used)
+    # At the quota everybody keeps its usage, and its part of what is left or too much.
+    shares = by_weight(quota, used) if excess <= near else list(used)
     # `used` is in the order of names, and sorting is stable, so ties are in the order of names.
     ranked = sorted((place for place, own in enumerate(used) if own), key=used.__getitem__)
     pairs = list(zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False))
     gaps = [shares[high] - shares[low] for low, high in pairs]
-    if excess <= 0:
+    if excess <= near:
         for (low, _), gap in zip(pairs, gaps, strict=True):
             shares[low] += gap // 2
     else:
