@@ -82,6 +82,8 @@ class Run:
     last_part: RoundPart | None = None
     _has_record: bool = False
     _lost_entries: int = 0
+    #: The last record's rows, and the totals of rows that it lacks.
+    _rows: ShareColumns | None = None
     _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
     def note(self, logged: Logged, lost_entries: int) -> None:
@@ -102,9 +104,9 @@ class Run:
         self.is_closed = record.last if record.ended_ns else None
         self._has_record = True
         self._lost_entries = lost_entries
-        rows = record.rows
-        totals = map(tuple, _totals(rows).tolist())
-        self._totals.update(zip(_keys(rows.usage), totals, strict=True))
+        if self._rows is not None and not record.rows.usage.has_rows_of(self._rows.usage):
+            self._keep_totals(self._rows)
+        self._rows = record.rows
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -140,9 +142,22 @@ class Run:
         usage = record.rows.usage
         rates = np.concatenate([usage.admitted, usage.wanted], axis=1)
         own = rates * (record.period_ns / _MILLI_NS)
-        before = [self._totals.get(key, _NOTHING) for key in _keys(usage)]
-        grown = _totals(record.rows) - np.array(before, np.int64).reshape(-1, 4)
+        grown = _totals(record.rows) - self._totals_of(usage)
         return min(skipped, rounds) if is_loss(grown - own, own, rounds).any() else 0
+
+    def _totals_of(self, usage: UsageColumns) -> Ints:
+        """[rows, 4] the last known totals of these rows."""
+        if self._rows is None:
+            return np.zeros((len(usage), 4), np.int64)
+        if usage.has_rows_of(self._rows.usage):
+            return _totals(self._rows)
+        self._keep_totals(self._rows)
+        before = [self._totals.get(key, _NOTHING) for key in _keys(usage)]
+        return np.array(before, np.int64).reshape(-1, 4)
+
+    def _keep_totals(self, rows: ShareColumns) -> None:
+        totals = map(tuple, _totals(rows).tolist())
+        self._totals.update(zip(_keys(rows.usage), totals, strict=True))
 
 
 class Continuity:

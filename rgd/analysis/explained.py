@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.core.exchange.columns import KINDS, REFUSED_BY
+from rgd.core.exchange.columns import KINDS, REFUSED_BY, Ints, UsageColumns
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
@@ -47,17 +47,45 @@ def note_policies(part: PolicyPart, attached: Attached) -> None:
             attached[key].append(group)
 
 
-def note_refused(record: RoundRecord, refused: Refused) -> None:
-    """Add what each level refused in a round."""
-    rows = record.rows
-    if not len(rows.refused_by):
-        return
-    places = np.flatnonzero(rows.refused_by.any(axis=(1, 2))).tolist()
-    for place in places:
-        kind = KINDS[rows.usage.kinds[place]]
-        known = refused.setdefault(refused_key(rows.usage.groups[place], kind.value), [])
-        levels = rows.refused_by[place].reshape(-1).tolist()
-        known[:] = [a + b for a, b in zip(known or [0] * len(levels), levels, strict=True)]
+class RefusedSums:
+    """Sums what each level refused, by group and kind.
+
+    Records mostly have the rows of the one before, so they are summed as arrays, and names are looked up where rows change.
+    """
+
+    def __init__(self) -> None:
+        self._sums: Refused = {}
+        self._usage: UsageColumns | None = None
+        #: [rows, levels and dimensions] of `_usage`, not in `_sums` yet.
+        self._block: Ints | None = None
+
+    def note(self, record: RoundRecord) -> None:
+        """Add a round."""
+        rows = record.rows
+        if not len(rows.refused_by):
+            return
+        levels = rows.refused_by.reshape(len(rows), -1)
+        if self._block is None or self._usage is None or not rows.usage.has_rows_of(self._usage):
+            self._add_block()
+            self._usage, self._block = rows.usage, levels.copy()
+        else:
+            self._block += levels
+
+    def taken(self) -> Refused:
+        """All sums so far, of what refused anything."""
+        self._add_block()
+        return self._sums
+
+    def _add_block(self) -> None:
+        if self._block is None or self._usage is None:
+            return
+        for place in np.flatnonzero(self._block.any(axis=1)).tolist():
+            kind = KINDS[self._usage.kinds[place]]
+            key = refused_key(self._usage.groups[place], kind.value)
+            levels = self._block[place].tolist()
+            known = self._sums.setdefault(key, [0] * len(levels))
+            known[:] = [a + b for a, b in zip(known, levels, strict=True)]
+        self._block = None
 
 
 def refused_key(group: str, kind: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from rgd.analysis.errors import NoLog
-from rgd.analysis.explained import Attached, Refused, note_policies, note_refused
+from rgd.analysis.explained import Attached, Refused, RefusedSums, note_policies
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.errors import WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
@@ -135,7 +135,6 @@ class Contents:
         """Count a record; of a round in parts the first one."""
         self.records += logged.record.part == 1
         self.rows += len(logged.record.rows)
-        note_refused(logged.record, self.refused_by)
         self.unknown_granted += logged.record.unknown_granted
         self.unknown_refused += logged.record.unknown_refused
         if self.first_ms is None:
@@ -231,14 +230,17 @@ def read_segment(
         decode = LogReader().read if has_rows else header_of
         read = _Reading(contents, within, start, timed, decode)
         file.seek(context)
-        reader = SegmentReader(context)
-        while data := file.read(READ_SIZE):
-            for found in reader.feed(data):
-                if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
-                    return
-                yield from read.found(found)
-        for found in reader.finish():
+        for found in _parts_of(file, SegmentReader(context)):
+            if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
+                break
             yield from read.found(found)
+    contents.refused_by = read.refused.taken()
+
+
+def _parts_of(file: BinaryIO, reader: SegmentReader) -> Iterator[Stored | Damaged | Torn]:
+    while data := file.read(READ_SIZE):
+        yield from reader.feed(data)
+    yield from reader.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ class _Reading:
     start: int
     timed: Timed
     decode: Callable[[Entry], RoundRecord | PolicyPart | None]
+    refused: RefusedSums = field(default_factory=RefusedSums)
 
     def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
         """Count what was found; the record or the damage, if it is one."""
@@ -285,6 +288,7 @@ class _Reading:
         at_ms = self.timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
         self.contents.note_record(logged)
+        self.refused.note(record)
         yield logged
 
     def _damage(self, damage: Damage) -> Damage:

@@ -232,6 +232,7 @@ class Chain:
         if len(np.unique(slots)) != len(slots):
             raise Malformed(Reason.DUPLICATE, "slots: one comes twice")
         self._last = slots
+        self._groups_last = tuple(map(self._groups.__getitem__, slots.tolist()))
         return slots
 
     def _add(self, groups: Sequence[str], kinds: Codes) -> None:
@@ -264,7 +265,7 @@ class Chain:
         now[:, _WANTED_TOTAL : _WANTED_TOTAL + 2] += (columns[10:12] + counted[1]).T
         now[:, _SHARE:] += columns[14:].T
         usage = UsageColumns(
-            groups=tuple(map(self._groups.__getitem__, slots.tolist())),
+            groups=self._groups_last,
             kinds=self._kinds[slots],
             topics=now[:, _TOPICS],
             admitted=side_by_side(admitted),
