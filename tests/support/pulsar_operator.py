@@ -77,6 +77,7 @@ class Operator:
                 if not is_to_be_repeated(method, error.code, reason):
                     error.add_note(f"{method} {path}: {reason.decode(errors='replace')}")
                     raise
+                self._brokers.rotate()
             except TimeoutError:
                 is_repeated = True
                 self._brokers.rotate()

@@ -21,7 +21,7 @@ import pulsar
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_log import client_log
-from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
+from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.wire.pulsar_usage import decode_stock_report
@@ -30,6 +30,8 @@ from tests.support.pulsar_standalone import PulsarStandalone
 
 PERIOD_S: Final = 5
 POLL_MS: Final = 1000
+#: For a daemon to know a group that Pulsar has.
+SOON_S: Final = 60.0
 #: Work is offered this often.
 TICK_S: Final = 0.1
 #: Most messages of a producer under way: a throttled one offers no more.
@@ -198,10 +200,20 @@ class Neighbourhood:
         return namespace
 
     async def rgd_load(self, daemon: str, namespace: str, wanted_per_s: float) -> RgdLoad:
-        """Callers at a daemon, at work."""
+        """Callers at a daemon that knows the group, at work."""
+        # As a gateway would: before that the daemon refuses, or has nothing to refuse by.
+        async with asyncio.timeout(SOON_S):
+            while not await self._knows(daemon, namespace.partition("/")[0]):  # noqa: ASYNC110 -- nothing tells
+                await asyncio.sleep(TICK_S)
         load = RgdLoad(self.clients[daemon], namespace, wanted_per_s)
         self._begin(f"{namespace} {daemon}", load)
         return load
+
+    async def _knows(self, daemon: str, group: str) -> bool:
+        try:
+            return bool(await self.clients[daemon].group(group))
+        except DaemonRefused:
+            return False
 
     async def stock_load(self, namespace: str, wanted_per_s: float) -> StockLoad:
         """A producer at the stock broker, at work."""
@@ -219,6 +231,10 @@ class Neighbourhood:
         until = self._reports + count
         async with asyncio.timeout((count + 2) * 2 * PERIOD_S), self._reported:
             await self._reported.wait_for(lambda: self._reports >= until)
+        for task in self._tasks:
+            if task.done():
+                # A load that fails is no broker that gets nothing.
+                task.result()
 
     async def _count_reports(self) -> None:
         while True:
