@@ -1,4 +1,4 @@
-"""Tenants of groups, and refusals by level, from the log alone.
+"""Tenants of groups, refusals by level, and steps of membership, from the log alone.
 
 Law: nothing but the log is needed. Groups belong to the tenants and namespaces that the policies records of
 the log attach to them, at any time of it. A tenant's figures are those of the group that is attached to
@@ -117,6 +117,24 @@ def refused_by(finding: Mapping[str, Any], refused: Refused) -> dict[str, int]:
     levels = refused.get(refused_key(finding["group"], finding["kind"]), [])
     column = levels[DIMENSIONS.index(finding["dimension"]) :: len(DIMENSIONS)]
     return {level: count for level, count in zip(REFUSED_BY, column, strict=False) if count}
+
+
+def note_membership(
+    finding: Mapping[str, Any], changes: Iterable[tuple[str, int]], near_ms: float
+) -> None:
+    """Name `membership` as the cause of steps in the demand near which a broker of the group joined or left.
+
+    Args:
+        finding: of one group, kind and dimension; its steps are changed.
+        changes: which broker joined or left when, ms since 1970.
+        near_ms: how near is near: a step is at the first window that is wholly after it.
+    """
+    names = {one["broker"] for one in finding["brokers"]}
+    moments = [at_ms for broker, at_ms in changes if broker in names]
+    for step in finding["steps"]:
+        is_near = any(abs(step["at_ms"] - at_ms) <= near_ms for at_ms in moments)
+        if step["cause"] == "demand" and is_near:
+            step["cause"] = "membership"
 
 
 def groups_by_tenant(attached: Attached) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ The keys of `summarise` are those of `summary.json`, "groups" (docs/report.md).
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -93,6 +94,17 @@ def summarise(
         "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
         "brokers": _brokers(windows, rates, judged, starved),
     }
+
+
+def worst_first(findings: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Findings in the order in which a reader looks at them: starved ones, then those that got least of what they wanted."""
+
+    def order(finding: dict[str, Json]) -> tuple[float, bool, float]:
+        wanted = finding["wanted"] or 0.0
+        unmet = finding["unmet"] / wanted if wanted else 0.0
+        return (-finding["starved_s"], finding["quota"] is None, -unmet)
+
+    return sorted(findings, key=order)
 
 
 def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[Starved]:

@@ -97,6 +97,8 @@ class LogFacts:
     #: When brokers stood still or were down after a kill, and how each incarnation ended.
     silences: tuple[Silence, ...] = ()
     ends: tuple[End, ...] = ()
+    #: Which broker joined or left when, ms since 1970.
+    changes: tuple[tuple[str, int], ...] = ()
     #: Clock errors, and the brokers whose clocks cannot be compared.
     clocks: Clocks = AS_STAMPED
     #: Requests that were granted, and refused, because a broker knew no policies.
@@ -194,6 +196,9 @@ def gather(
         + missing_between(runs, [segment for segment, count in lost.items() if count]),
         silences=tuple(find_silences(lives, ends, round_ms)),
         ends=tuple(ends),
+        changes=tuple(
+            (one.broker, at_ms) for one in lives for at_ms in (one.first_ms, one.last_ms)
+        ),
         clocks=clocks,
         unknown_granted=sum(one.unknown_granted for one in contents),
         unknown_refused=sum(one.unknown_refused for one in contents),

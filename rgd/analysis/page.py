@@ -17,6 +17,7 @@ import numpy as np
 from rgd.analysis import figures, tables, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
+from rgd.analysis.findings import worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
 from rgd.analysis.windows import GroupWindows
 from rgd.version import __version__
@@ -35,10 +36,6 @@ _BROKER_COLUMNS: Final = (
     "ratio",
     "starved",
 )
-
-#: From here down a ratio is called good, poor, bad.
-_GOOD_FROM: Final = 0.9
-_POOR_FROM: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
     return frame.substitute(
         style=here.joinpath("page.css").read_text(encoding="utf-8"),
         when=when,
-        table=_groups_table(findings, plotted),
+        table=_groups_table(worst_first(findings), plotted),
         columns="a dash is what cannot be said."
         + (f" {left_out} groups that were short of less are not plotted." if left_out else ""),
         found="\n".join(
@@ -106,8 +103,11 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
         if anchor in plotted:
             cells[0] = f'<a href="#{anchor}">{cells[0]}</a>'
         marks = [""] * len(cells)
-        marks[wording.COLUMNS.index("lowest ratio")] = _mark(finding["lowest_ratio"])
-        marks[wording.COLUMNS.index("Jain")] = _mark(finding["jain_mean"])
+        # One window may be the delay of one exchange, so the lowest ratio by itself is not marked.
+        marks[wording.COLUMNS.index("starved")] = _mark(is_starved=bool(finding["starved_s"]))
+        marks[wording.COLUMNS.index("Jain")] = _mark(
+            is_fair=finding["jain_mean"] is None or finding["jain_mean"] >= wording.FAIR_JAIN
+        )
         body = "".join(
             f"<td{_text_class(index) or marks[index]}>{cell}</td>"
             for index, cell in enumerate(cells)
@@ -185,7 +185,8 @@ def _brokers_table(finding: Finding) -> str:
         starved = figures.span(one["starved_s"]) if one["starved_s"] else figures.NOTHING
         rows.append(
             f'<tr><th scope="row">{escape(one["broker"])}</th>{amounts}'
-            f"<td{_mark(one['ratio'])}>{figures.ratio(one['ratio'])}</td><td>{starved}</td></tr>"
+            f"<td>{figures.ratio(one['ratio'])}</td>"
+            f"<td{_mark(is_starved=bool(one['starved_s']))}>{starved}</td></tr>"
         )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
@@ -255,8 +256,6 @@ def _text_class(index: int, words: int = _TEXT_COLUMNS) -> str:
     return ' class="text"' if index < words else ""
 
 
-def _mark(value: float | None) -> str:
-    if value is None:
-        return ""
-    mark = "good" if value >= _GOOD_FROM else "poor" if value >= _POOR_FROM else "bad"
-    return f' class="{mark}"'
+def _mark(*, is_starved: bool = False, is_fair: bool = True) -> str:
+    """Red is for starvation only."""
+    return ' class="bad"' if is_starved else "" if is_fair else ' class="poor"'

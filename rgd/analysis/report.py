@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rgd.analysis import figures, output, wording
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.explained import by_tenant, refused_by
+from rgd.analysis.explained import by_tenant, note_membership, refused_by
+from rgd.analysis.findings import worst_first
 from rgd.analysis.headers import Sampling, logged_rounds
 from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
 from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
@@ -168,6 +169,7 @@ def _run_jobs(
     facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks)
     groups = [json.loads(row.findings) for row in found if row.group is not None]
     for group in groups:
+        note_membership(group, facts.changes, 2 * (window_ms + round_ms))
         group["refused_by"] = refused_by(group, facts.refused_by)
     return facts, sorted(groups, key=_order)
 
@@ -218,16 +220,12 @@ def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:
 
 
 def _write_page(summary: Summary, staging: Path) -> None:
-    """Draw the groups with the most unmet demand, those with a quota first; write the page."""
+    """Draw the worst groups; write the page."""
     from rgd.analysis.page import Section, render
 
-    worst_first = sorted(summary.groups, key=lambda one: (one["quota"] is None, -one["unmet"]))
-    plotted = sorted(
-        worst_first[:PLOTTED_MAX], key=lambda one: (one["quota"] is None, *_order(one))
-    )
     sections = [
         Section.of(finding, _windows_of(finding, staging / output.WINDOWS), summary.facts)
-        for finding in plotted
+        for finding in worst_first(summary.groups)[:PLOTTED_MAX]
     ]
     page = render(summary.groups, summary.facts, sections)
     (staging / output.PAGE).write_text(page, encoding="utf-8")

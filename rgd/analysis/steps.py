@@ -41,7 +41,7 @@ class Step:
 
     #: Of the first window that is wholly after it, ms since 1970.
     at_ms: int
-    #: `quota`, or `demand` (which brokers that come and go change too).
+    #: `quota`, `policy`, `weight` or `demand`; which brokers came and went is not known here (`explained`).
     cause: str
     #: Windows until everybody had its part; None: not before the next step or the end.
     windows: int | None
@@ -154,7 +154,7 @@ def _is_fair(rates: Rates, judged: Judged, seconds: Floats) -> Flags:
 
 
 def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
-    """`quota` if a broker logged another one after the step than before it.
+    """What brokers logged otherwise after the step than before it; `demand` if nothing.
 
     Compared are the integers that were logged: a mean of equal rates is not exactly that rate.
     """
@@ -162,4 +162,9 @@ def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
     after = min(len(rates.quota) - 1, end + LEVEL_WINDOWS - 1)
     has_both = (windows.covered[before] > 0) & (windows.covered[after] > 0)
     changed = rates.quota_logged[before] != rates.quota_logged[after]
-    return "quota" if (changed & has_both).any() else "demand"
+    if (changed & has_both).any():
+        return "quota"
+    if windows.policy[before] != windows.policy[after]:
+        return "policy"
+    is_weighed = (windows.weight[before] != windows.weight[after]) & has_both
+    return "weight" if is_weighed.any() else "demand"

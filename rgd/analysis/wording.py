@@ -15,7 +15,7 @@ from rgd.analysis.figures import (
     span,
     times,
 )
-from rgd.analysis.findings import STARVED_BELOW
+from rgd.analysis.findings import STARVED_BELOW, worst_first
 from rgd.analysis.log_facts import LogFacts
 
 Finding = dict[str, Any]
@@ -88,10 +88,7 @@ def _of_groups(findings: Sequence[Finding]) -> list[str]:
     limited = [finding for finding in findings if finding["quota"] is not None]
     if not limited:
         return ["No group has a quota, so everything that was wanted was to be admitted."]
-    short = sorted(
-        (finding for finding in limited if finding["unmet"] > 0),
-        key=lambda finding: -finding["unmet"] / finding["wanted"],
-    )
+    short = worst_first(finding for finding in limited if finding["unmet"] > 0)
     if not short:
         return ["Every group was given all that it wanted."]
     lines = [_of_group(finding) for finding in short[:NAMED_MAX]]

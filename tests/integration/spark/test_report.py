@@ -170,7 +170,7 @@ def test_the_page_holds_every_group_and_says_what_is_missing(made: Made) -> None
     assert page.count("<svg") == 3
     assert "4 records are missing" in page
     assert "1 stretch of the log could not be read" in page
-    assert page.index('id="summary"') < page.index('id="found"') < page.index("<svg")
+    assert page.index('id="found"') < page.index('id="summary"') < page.index("<svg")
 
 
 def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:

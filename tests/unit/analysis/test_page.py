@@ -203,3 +203,24 @@ def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> Non
 
     assert points.wanted.tolist() == [100, 100, 0, 0, 0, 0, 0, 0, 100, 100]
     assert int(windows.start_ms[0]) == START_MS
+
+
+def test_red_is_for_starvation_only(tmp_path: Path, read_logs: ReadLogs) -> None:
+    dips = LogMaker(tmp_path / "b0", "b0")
+    other = LogMaker(tmp_path / "b1", "b1")
+    # One window far below its part, as after a step, and never two.
+    for number in range(20):
+        dips.round(Usage("gold", 10 if number == 9 else 50, 90, quota=100))
+        other.round(Usage("gold", 50, 90, quota=100))
+    for maker in (dips, other):
+        maker.close()
+    logs = read_logs(tmp_path)
+    fair = logs.found()
+    starved = fair | {"group": "tin", "starved_s": 9.0}
+
+    page = render([fair, starved], logs.facts(), [])
+
+    assert fair["lowest_ratio"] < 0.5
+    assert page.count('class="bad"') == 1
+    # The worst stands first.
+    assert page.index('row">tin<') < page.index('row">gold<')

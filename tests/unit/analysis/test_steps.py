@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from rgd.analysis.explained import note_membership
 from rgd.analysis.steps import Step, find_steps
+from rgd.core.policies.model import SharePolicyName
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -167,3 +169,62 @@ def test_rounds_are_not_counted_in_windows_that_are_longer(
     coarse = read_logs(tmp_path, window_ms=3000).found()
     assert coarse["rounds_to_fair"] is None
     assert [step["rounds"] for step in coarse["steps"]] == [None]
+
+
+def test_a_step_in_a_weight_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
+    for broker in range(2):
+        maker = LogMaker(tmp_path / f"b{broker}", f"b{broker}")
+        maker.rounds(10, Usage("gold", 50, 90, quota=100))
+        if broker == 0:
+            maker.weight *= 3
+        maker.rounds(10, Usage("gold", (75, 25)[broker], 90, quota=100))
+        maker.close()
+
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "weight", 0)]
+
+
+def test_a_step_at_which_the_policy_changed_has_that_cause(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    for broker in range(2):
+        maker = LogMaker(tmp_path / f"b{broker}", f"b{broker}")
+        maker.rounds(10, Usage("gold", 50, 90, quota=100))
+        wanted = (90, 20)[broker]
+        policy = SharePolicyName.STEAL
+        maker.rounds(10, Usage("gold", (80, 20)[broker], wanted, quota=100, policy=policy))
+        maker.close()
+
+    assert [step.cause for step in steps(read_logs(tmp_path))] == ["policy"]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_broker_that_joins_or_leaves_is_the_cause_and_what_it_wants_later_is_not(
+    tmp_path: Path, read_logs: ReadLogs, is_killed: bool
+) -> None:
+    first = LogMaker(tmp_path / "b0", "b0")
+    second = LogMaker(tmp_path / "b1", "b1", start_ms=START_MS + 10_000)
+    first.rounds(10, Usage("gold", 90, 90, quota=100))
+    for maker in (first, second):
+        maker.rounds(10, Usage("gold", 50, 90, quota=100))
+    # In the middle of its life it wants less: that is demand.
+    first.rounds(10, Usage("gold", 80, 90, quota=100))
+    second.rounds(10, Usage("gold", 20, 20, quota=100))
+    for maker in (first, second):
+        maker.rounds(10, Usage("gold", 50, 90, quota=100))
+    if not is_killed:
+        second.round(Usage("gold", 50, 90, quota=100), last=True)
+        first.round(Usage("gold", 50, 90, quota=100))
+    first.rounds(10, Usage("gold", 90, 90, quota=100))
+    for maker in (first, second):
+        maker.close()
+    logs = read_logs(tmp_path)
+    found = logs.found()
+
+    note_membership(found, logs.facts().changes, 4000)
+
+    assert [step["cause"] for step in found["steps"]] == [
+        "membership",
+        "demand",
+        "demand",
+        "membership",
+    ]
