@@ -56,10 +56,10 @@ def ask(monkeypatch: pytest.MonkeyPatch, method: str, *answers: tuple[int, bytes
         pytest.param("DELETE", 409, b"being deleted", id="not empty yet either"),
     ],
 )
-def test_what_pulsar_cannot_answer_yet_it_is_asked_again(
+def test_what_a_broker_cannot_answer_yet_the_next_one_is_asked(
     monkeypatch: pytest.MonkeyPatch, method: str, status: int, reason: bytes
 ) -> None:
-    assert ask(monkeypatch, method, (status, reason), (DONE, b"")) == [FIRST, FIRST]
+    assert ask(monkeypatch, method, (status, reason), (DONE, b"")) == [FIRST, FURTHER]
 
 
 @pytest.mark.parametrize(("method", "status"), [("PUT", 409), ("PUT", 412), ("DELETE", 404)])
