@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Judged
 from rgd.analysis.figures import moment
-from rgd.analysis.pieces import Floats, Ints
 from rgd.analysis.windows import GroupWindows, Rates
+from rgd.core.exchange.columns import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

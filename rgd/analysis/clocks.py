@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.headers import Sampling, local_ms
-from rgd.analysis.pieces import Floats
 from rgd.analysis.placing import STRETCH_ROUNDS, Course, place_pieces
 from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord

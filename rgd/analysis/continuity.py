@@ -5,7 +5,8 @@ silent or its record was lost, and the two must be distinguished. The evidence, 
 
 1. Indexes are continuous within a log: the size of a gap is the number of lost entries.
 2. Otherwise records are missing if three things hold: the sequence skips, the time skips by whole
-   rounds, and the totals have grown by more than the record's own round explains (`is_loss`).
+   rounds (a `Gap`), and the totals have grown by more than the record's own round explains (`is_loss`).
+   Totals are columns, so `rgd.analysis.chunks` decides this for the records of a chunk at once.
 
 3. A round in parts has all its parts: each missing part is one missing record.
 
@@ -14,7 +15,7 @@ recover the lost counts (`rgd.analysis.pieces`, `.windows`); this module only co
 It also notes when a broker stood still, and whether it stopped in an orderly way, for `.presence`.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -26,8 +27,7 @@ from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
 from rgd.analysis.round_parts import RoundPart, parts_between
 from rgd.analysis.segments import Contents, Logged
-from rgd.core.exchange.columns import Ints, ShareColumns, UsageColumns
-from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
+from rgd.core.units import NS_PER_MS
 
 #: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
 #: would have added at the record's own rate; less is the burst at the start of a busy time.
@@ -38,12 +38,6 @@ GAP_ROUNDS_MIN: Final = 0.5
 
 #: Most silences that one incarnation lists in one segment.
 SILENCES_MAX: Final = 100
-
-#: The totals of a group without records.
-_NOTHING: Final = (0, 0, 0, 0)
-
-#: Milli per second times nanoseconds in one whole unit.
-_MILLI_NS: Final = MILLI * NS_PER_S
 
 Amounts = NDArray[np.float64]
 
@@ -57,6 +51,16 @@ def is_loss(extra: Amounts, own: Amounts, rounds: Amounts | float) -> NDArray[np
         rounds: rounds without a record before it.
     """
     return (extra >= 1) & (extra > LOSS_PART * rounds * own)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Time and sequences without a record, before one of a run."""
+
+    run: "Run"
+    rounds: int
+    #: Records that are missing if the totals grew in it.
+    missing: int
 
 
 @dataclass(slots=True)
@@ -82,18 +86,20 @@ class Run:
     last_part: RoundPart | None = None
     _has_record: bool = False
     _lost_entries: int = 0
-    #: The last record's rows, and the totals of rows that it lacks.
-    _rows: ShareColumns | None = None
-    _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
-    def note(self, logged: Logged, lost_entries: int) -> None:
-        """Add the next record; `lost_entries` is the number that the indexes have shown so far."""
+    def note(self, logged: Logged, lost_entries: int) -> Gap | None:
+        """Add the next record; `lost_entries` is the number that the indexes have shown so far.
+
+        Returns:
+            The gap before the record that the indexes do not explain, if there is one.
+        """
         record = logged.record
         part = RoundPart.of(record)
         if self.first_part is None:
             self.first_part = part
+        gap = None
         if lost_entries == self._lost_entries:
-            self.missing += self._missing_before(logged)
+            gap = self._gap_before(logged)
             if self.last_part is not None:
                 self.missing += parts_between(self.last_part, part)
         if part.part == 1:
@@ -104,9 +110,7 @@ class Run:
         self.is_closed = record.last if record.ended_ns else None
         self._has_record = True
         self._lost_entries = lost_entries
-        if self._rows is not None and not record.rows.usage.has_rows_of(self._rows.usage):
-            self._keep_totals(self._rows)
-        self._rows = record.rows
+        return gap
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -131,33 +135,15 @@ class Run:
         if is_long(period_ms, self.round_ms) and not is_first:
             self.silent.append((began_ms, logged.timestamp_ms))
 
-    def _missing_before(self, logged: Logged) -> int:
+    def _gap_before(self, logged: Logged) -> Gap | None:
         record = logged.record
         skipped = record.sequence - self.last_sequence - 1
         period_ms = record.period_ns / NS_PER_MS
         gap_ms = logged.timestamp_ms - period_ms - self.last_ms
         if not self._has_record or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
-            return 0
+            return None
         rounds = max(1, round(gap_ms / period_ms))
-        usage = record.rows.usage
-        rates = np.concatenate([usage.admitted, usage.wanted], axis=1)
-        own = rates * (record.period_ns / _MILLI_NS)
-        grown = _totals(record.rows) - self._totals_of(usage)
-        return min(skipped, rounds) if is_loss(grown - own, own, rounds).any() else 0
-
-    def _totals_of(self, usage: UsageColumns) -> Ints:
-        """[rows, 4] the last known totals of these rows."""
-        if self._rows is None:
-            return np.zeros((len(usage), 4), np.int64)
-        if usage.has_rows_of(self._rows.usage):
-            return _totals(self._rows)
-        self._keep_totals(self._rows)
-        before = [self._totals.get(key, _NOTHING) for key in _keys(usage)]
-        return np.array(before, np.int64).reshape(-1, 4)
-
-    def _keep_totals(self, rows: ShareColumns) -> None:
-        totals = map(tuple, _totals(rows).tolist())
-        self._totals.update(zip(_keys(rows.usage), totals, strict=True))
+        return Gap(self, rounds, min(skipped, rounds))
 
 
 class Continuity:
@@ -168,6 +154,8 @@ class Continuity:
         self._round_ms = round_ms
         #: By broker and lower 32 bits of its incarnation: when a peer last knew it to be up.
         self.seen_ms: dict[tuple[str, int], int] = {}
+        #: By the offset of the record behind it, each gap that nobody has judged yet.
+        self.gaps: dict[int, Gap] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
     @property
@@ -193,7 +181,9 @@ class Continuity:
                 began_ms,
             )
             self._runs[key] = run
-        run.note(logged, self._contents.lost_entries)
+        gap = run.note(logged, self._contents.lost_entries)
+        if gap is not None:
+            self.gaps[logged.offset] = gap
         peers = zip(logged.record.peers, logged.record.peer_incarnations, strict=False)
         self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
 
@@ -283,13 +273,3 @@ def missing_between(stretches: Iterable[Stretch], lossy: Container[str]) -> int:
         if (before.broker, before.incarnation) == (after.broker, after.incarnation)
         and after.segment not in lossy
     )
-
-
-def _keys(usage: UsageColumns) -> Iterator[tuple[str, int]]:
-    """Group and kind of each row."""
-    return zip(usage.groups, usage.kinds.tolist(), strict=True)
-
-
-def _totals(rows: ShareColumns) -> Ints:
-    """[rows, 4] cumulative counters: admitted and wanted, messages and bytes."""
-    return np.concatenate([rows.admitted_total, rows.wanted_total], axis=1)

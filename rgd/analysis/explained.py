@@ -6,17 +6,15 @@ the tenant itself, because all of the tenant's work is charged to it; where ther
 groups of its namespaces. A group of several tenants is marked as shared, because the log has only
 its total.
 
-Both are gathered segment by segment and merged; logs of before (version 1) have neither.
+Logs of before (version 1) have neither.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-
-from rgd.core.exchange.columns import KINDS, REFUSED_BY, Ints, UsageColumns
-from rgd.core.exchange.messages import RoundRecord
+from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
 from rgd.wire.errors import WireError
@@ -28,13 +26,12 @@ DIMENSIONS: Final = ("messages", "bytes")
 #: Figures of groups that a tenant's are the sums of.
 _SUMMED: Final = ("admitted", "wanted", "refused", "unmet")
 
-#: By "tenant:..." or "namespace:...", the groups that it was attached to.
-Attached = dict[str, list[str]]
-#: By group and kind (`refused_key`), units refused by each of `REFUSED_BY`, messages before bytes.
-Refused = dict[str, list[int]]
+#: By "tenant:..." the groups that the tenant was attached to, by "namespace:..." those of its namespaces.
+Attached = Mapping[str, list[str]]
+NOTHING_ATTACHED: Final[Attached] = MappingProxyType({})
 
 
-def note_policies(part: PolicyPart, attached: Attached) -> None:
+def note_policies(part: PolicyPart, attached: dict[str, set[str]]) -> None:
     """Remember what a policies record attaches; what cannot be read is left out."""
     for text in part.texts:
         if not text[0].startswith((TENANT, NAMESPACE)) or len(attached) >= ATTACHED_MAX:
@@ -43,79 +40,26 @@ def note_policies(part: PolicyPart, attached: Attached) -> None:
             ((key, group),) = policies_from([_one(part, text)])
         except WireError:
             continue
-        if isinstance(group, str) and group not in attached.setdefault(key, []):
-            attached[key].append(group)
+        if key.startswith(NAMESPACE):
+            key = NAMESPACE + tenant_of(key.removeprefix(NAMESPACE))
+        if isinstance(group, str):
+            attached.setdefault(key, set()).add(group)
 
 
-class RefusedSums:
-    """Sums what each level refused, by group and kind.
-
-    Records mostly have the rows of the one before, so they are summed as arrays, and names are looked up where rows change.
-    """
-
-    def __init__(self) -> None:
-        self._sums: Refused = {}
-        self._usage: UsageColumns | None = None
-        #: [rows, levels and dimensions] of `_usage`, not in `_sums` yet.
-        self._block: Ints | None = None
-
-    def note(self, record: RoundRecord) -> None:
-        """Add a round."""
-        rows = record.rows
-        if not len(rows.refused_by):
-            return
-        levels = rows.refused_by.reshape(len(rows), -1)
-        if self._block is None or self._usage is None or not rows.usage.has_rows_of(self._usage):
-            self._add_block()
-            self._usage, self._block = rows.usage, levels.copy()
-        else:
-            self._block += levels
-
-    def taken(self) -> Refused:
-        """All sums so far, of what refused anything."""
-        self._add_block()
-        return self._sums
-
-    def _add_block(self) -> None:
-        if self._block is None or self._usage is None:
-            return
-        for place in np.flatnonzero(self._block.any(axis=1)).tolist():
-            kind = KINDS[self._usage.kinds[place]]
-            key = refused_key(self._usage.groups[place], kind.value)
-            levels = self._block[place].tolist()
-            known = self._sums.setdefault(key, [0] * len(levels))
-            known[:] = [a + b for a, b in zip(known, levels, strict=True)]
-        self._block = None
-
-
-def refused_key(group: str, kind: str) -> str:
-    """A group and a kind as one key of JSON."""
-    return f"{kind} {group}"
-
-
-def merged_attached(parts: Iterable[Attached]) -> Attached:
-    """What several segments attach."""
+def merged_attached(pairs: Iterable[tuple[str, str]]) -> Attached:
+    """From pairs of a group and what it is attached to."""
     merged: dict[str, set[str]] = defaultdict(set)
-    for part in parts:
-        for key, groups in part.items():
-            merged[key].update(groups)
+    for group, key in pairs:
+        merged[key].add(group)
     return {key: sorted(groups) for key, groups in sorted(merged.items())}
 
 
-def merged_refused(parts: Iterable[Refused]) -> Refused:
-    """What was refused in several segments."""
-    merged: Refused = {}
-    for part in parts:
-        for key, levels in part.items():
-            known = merged.setdefault(key, [0] * len(levels))
-            known[:] = [a + b for a, b in zip(known, levels, strict=True)]
-    return merged
+def refused_by(levels: Sequence[int], dimension: str) -> dict[str, int]:
+    """Whole units that each level refused of a dimension; without those of none.
 
-
-def refused_by(finding: Mapping[str, Any], refused: Refused) -> dict[str, int]:
-    """Whole units that each level refused of a group, kind and dimension; without those of none."""
-    levels = refused.get(refused_key(finding["group"], finding["kind"]), [])
-    column = levels[DIMENSIONS.index(finding["dimension"]) :: len(DIMENSIONS)]
+    `levels` are by `REFUSED_BY`, messages before bytes; none: nothing was refused.
+    """
+    column = levels[DIMENSIONS.index(dimension) :: len(DIMENSIONS)]
     return {level: count for level, count in zip(REFUSED_BY, column, strict=False) if count}
 
 
@@ -139,15 +83,10 @@ def note_membership(
 
 def groups_by_tenant(attached: Attached) -> dict[str, list[str]]:
     """The groups whose figures are a tenant's."""
-    own = {
-        key.removeprefix(TENANT): groups
-        for key, groups in attached.items()
-        if key.startswith(TENANT)
-    }
-    below: dict[str, set[str]] = defaultdict(set)
-    for key, groups in attached.items():
-        if key.startswith(NAMESPACE):
-            below[tenant_of(key.removeprefix(NAMESPACE))].update(groups)
+    own, below = (
+        {key.removeprefix(sort): groups for key, groups in attached.items() if key.startswith(sort)}
+        for sort in (TENANT, NAMESPACE)
+    )
     return {tenant: own.get(tenant) or sorted(below[tenant]) for tenant in sorted({*own, *below})}
 
 

@@ -19,13 +19,16 @@ A dimension without a quota is not judged. Neither is one whose use the other di
 the other dimension causes the refusals then.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from rgd.analysis.pieces import DIMENSIONS, Floats, Ints
+from rgd.analysis.chunks import DIMENSIONS, Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
+from rgd.core.exchange.columns import Ints
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import WEIGHT_ONE
 from rgd.core.units import MILLI, QUOTA_MAX
@@ -63,9 +66,15 @@ class Judged:
 
 
 def judge(windows: GroupWindows, dimension: str) -> Judged:
-    """Judge one dimension."""
+    """Judge one dimension of a single group."""
+    (parts,) = parts_of([windows])
+    return judge_by(windows, dimension, parts)
+
+
+def judge_by(windows: GroupWindows, dimension: str, parts: Floats) -> Judged:
+    """Judge one dimension by what `parts_of` gives for its group."""
     rates = windows.rates[dimension]
-    part = parts_of(windows)[dimension]
+    part = parts[:, :, DIMENSIONS.index(dimension)]
     is_due = _is_due(rates, part)
     seconds = windows.seconds[:, None]
     is_judged = (
@@ -97,15 +106,27 @@ def _is_due(rates: Rates, part: Floats) -> Flags:
     return np.asarray(part.sum(axis=1) >= USED_MIN * served - rounding)
 
 
-def parts_of(windows: GroupWindows) -> dict[str, Floats]:
-    """Each broker's max-min part of each window in each dimension, units per second; (W, B)."""
-    rates = [windows.rates[dimension] for dimension in DIMENSIONS]
-    parts = max_min_parts(
-        np.stack([one.quota for one in rates], axis=-1),
-        np.stack([one.wanted for one in rates], axis=-1),
-        windows.weight,
-    )
-    return {dimension: parts[:, :, k] for k, dimension in enumerate(DIMENSIONS)}
+def parts_of(groups: Sequence[GroupWindows]) -> list[Floats]:
+    """Each broker's max-min part of each window of some groups, units per second; (W, B, 2) each.
+
+    Groups with equally many brokers are shared out together.
+    """
+    parts = [np.empty(0)] * len(groups)
+    sizes: dict[int, list[int]] = defaultdict(list)
+    for place, windows in enumerate(groups):
+        sizes[len(windows.brokers)].append(place)
+    for places in sizes.values():
+        some = [groups[place] for place in places]
+        rates = [[one.rates[dimension] for dimension in DIMENSIONS] for one in some]
+        together = max_min_parts(
+            np.concatenate([np.stack([one.quota for one in both], axis=-1) for both in rates]),
+            np.concatenate([np.stack([one.wanted for one in both], axis=-1) for both in rates]),
+            np.concatenate([one.weight for one in some]),
+        )
+        ends = np.cumsum([len(one.start_ms) for one in some])
+        for place, part in zip(places, np.split(together, ends[:-1]), strict=True):
+            parts[place] = part
+    return parts
 
 
 def max_min_parts(quota: Floats, wanted: Floats, weight: Ints | None = None) -> Floats:

@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis import steps
+from rgd.analysis.chunks import Floats
+from rgd.analysis.explained import refused_by
 from rgd.analysis.fairness import Judged
-from rgd.analysis.pieces import Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 
 #: A broker that gets less than this fraction of its part for long enough is starved.
@@ -76,6 +77,7 @@ def summarise(
         "group": windows.group,
         "kind": windows.kind,
         "dimension": dimension,
+        "refused_by": refused_by(windows.refused_by, dimension),
         **_means(windows, rates, judged),
         **_worst(windows, judged, window_ms),
         "rounds_to_fair": _worst_rounds(rounds),

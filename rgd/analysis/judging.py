@@ -1,48 +1,110 @@
-"""An executor's work on the pieces of one group and kind: join, judge, summarise.
+"""An executor's work on pieces that stand together by group and kind: join, judge, summarise.
 
-Law: one task does all work for a group, so that its windows cross the network once. The
-result is its windows, with the findings about each dimension on that dimension's first row. The
-stats of the segments, which are a group without a name, pass through.
+Law: the windows of a group cross the network once, and memory is bounded by the largest group, or
+`JUDGED_PIECES` if that is more. The result is the windows, with the findings about each dimension on that
+dimension's first row. Groups are shared out together, because a call costs as much as some hundred windows.
+
+The stats of the segments, which have no group, pass through. What the policies attach to a group passes
+once, however many segments repeat it.
 """
 
 import json
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
 
 from rgd.analysis import tables
-from rgd.analysis.fairness import judge
+from rgd.analysis.fairness import judge_by, parts_of
 from rgd.analysis.findings import summarise
 from rgd.analysis.schema import JUDGED, WINDOWS, arrow
-from rgd.analysis.windows import GroupWindows, join
+from rgd.analysis.windows import join
+
+#: Pieces that are judged together, if no group has more.
+JUDGED_PIECES: Final = 20_000
 
 
-def judged_table(pieces: Any, window_ms: int, round_ms: float) -> Any:
-    """Turn a `pyarrow.Table` of `schema.PIECES` into one of `schema.JUDGED`."""
+def judged(
+    batches: Iterable[Any], window_ms: int, round_ms: float, *, pieces_max: int = JUDGED_PIECES
+) -> Iterator[Any]:
+    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.JUDGED`.
+
+    Args:
+        batches: sorted by group and kind.
+        window_ms: length of a window.
+        round_ms: length of a round.
+        pieces_max: pieces that are held before they are judged, and those of the last one's group.
+    """
+    for pieces in _whole_groups(batches, pieces_max):
+        yield from _of_pieces(pieces, window_ms, round_ms).to_batches()
+
+
+def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
+    """Tables of whole groups, none of them cut."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    pieces = pieces.combine_chunks()
-    if pieces["group"][0].as_py() is None:
-        return _passed_on(pieces["stats"])
-    windows = join(pieces, window_ms)
-    made = [
-        _dimension(windows, of, window_ms, round_ms)
-        for of, rates in windows.rates.items()
-        if rates.is_used
+    held: list[Any] = []
+    for batch in batches:
+        held.append(pa.table(batch))
+        if sum(map(len, held)) < pieces_max:
+            continue
+        pieces = pa.concat_tables(held)
+        is_last = [pc.equal(pieces[key], pieces[key][-1]) for key in ("group", "kind")]
+        whole = len(pieces) - (pc.sum(pc.and_(*is_last)).as_py() or 0)
+        if whole:
+            yield pieces[:whole].combine_chunks()
+        held = [pieces[whole:]]
+    if held:
+        yield pa.concat_tables(held).combine_chunks()
+
+
+def _of_pieces(pieces: Any, window_ms: int, round_ms: float) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_said = pc.is_valid(pieces["stats"])
+    made = [_passed_on(pieces.filter(is_said))]
+    pieces = pieces.filter(pc.invert(is_said)).combine_chunks()
+    groups = [join(one, window_ms) for one in _groups(pieces)]
+    for windows, parts in zip(groups, parts_of(groups), strict=True):
+        for of, rates in windows.rates.items():
+            if rates.is_used:
+                known = judge_by(windows, of, parts)
+                found = summarise(windows, of, known, window_ms=window_ms, round_ms=round_ms)
+                table = tables.write(windows, of, known)
+                made.append(_with_findings(table, [json.dumps(found, allow_nan=False)]))
+    return pa.concat_tables(made)
+
+
+def _groups(pieces: Any) -> Iterator[Any]:
+    """The pieces of each group and kind."""
+    if not len(pieces):
+        return
+    is_first = np.ones(len(pieces), bool)
+    codes = [
+        pieces[key].combine_chunks().dictionary_encode().indices.to_numpy()
+        for key in ("group", "kind")
     ]
-    return pa.concat_tables(made) if made else arrow(JUDGED).empty_table()
+    is_first[1:] = np.any([code[1:] != code[:-1] for code in codes], axis=0)
+    starts = [*np.flatnonzero(is_first).tolist(), len(pieces)]
+    for start, end in pairwise(starts):
+        yield pieces[start:end].combine_chunks()
 
 
-def _dimension(windows: GroupWindows, of: str, window_ms: int, round_ms: float) -> Any:
+def _with_findings(table: Any, findings: list[str]) -> Any:
     import pyarrow as pa
 
-    judged = judge(windows, of)
-    found = summarise(windows, of, judged, window_ms=window_ms, round_ms=round_ms)
-    table = tables.write(windows, of, judged)
-    findings = [json.dumps(found, allow_nan=False), *[None] * (table.num_rows - 1)]
-    return table.append_column("findings", pa.array(findings, pa.string()))
+    column = [*findings, *[None] * (len(table) - len(findings))]
+    return table.append_column(arrow(JUDGED).field("findings"), pa.array(column, pa.string()))
 
 
-def _passed_on(stats: Any) -> Any:
+def _passed_on(pieces: Any) -> Any:
+    """Stats as they are; of the attachments each once, with the group's name."""
     import pyarrow as pa
 
-    blank = {name: pa.nulls(len(stats), arrow(WINDOWS).field(name).type) for name in WINDOWS}
-    return pa.table({**blank, "findings": stats}, schema=arrow(JUDGED))
+    said = pieces.select(["group", "stats"]).group_by(["group", "stats"]).aggregate([])
+    blank = {name: pa.nulls(len(said), arrow(WINDOWS).field(name).type) for name in WINDOWS}
+    columns = blank | {"group": said["group"], "findings": said["stats"]}
+    return pa.table(columns, schema=arrow(JUDGED))

@@ -17,7 +17,7 @@ from typing import Any, Final
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
 from rgd.analysis.continuity import Stretch, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
-from rgd.analysis.explained import Attached, Refused, merged_attached, merged_refused
+from rgd.analysis.explained import NOTHING_ATTACHED, Attached
 from rgd.analysis.presence import (
     End,
     Ending,
@@ -53,8 +53,10 @@ class Stats:
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The form in the column `stats`."""
-        return json.dumps(asdict(self))
+        """The form in the column `stats`, without the attachments, which have rows of their own."""
+        values = asdict(self)
+        del values["contents"]["attached"]
+        return json.dumps(values)
 
     @classmethod
     def from_json(cls, text: str) -> "Stats":
@@ -104,9 +106,8 @@ class LogFacts:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Whose a group is, and which level refused its work (`rgd.analysis.explained`).
+    #: Whose a group is (`rgd.analysis.explained`).
     attached: Attached = field(default_factory=dict)
-    refused_by: Refused = field(default_factory=dict)
 
     @property
     def killed(self) -> tuple[End, ...]:
@@ -161,7 +162,12 @@ class LogFacts:
 
 
 def gather(
-    stats: Sequence[Stats], *, round_ms: float, window_ms: int, clocks: Clocks = AS_STAMPED
+    stats: Sequence[Stats],
+    *,
+    round_ms: float,
+    window_ms: int,
+    clocks: Clocks = AS_STAMPED,
+    attached: Attached = NOTHING_ATTACHED,
 ) -> LogFacts:
     """Join the facts of the segments.
 
@@ -202,8 +208,7 @@ def gather(
         clocks=clocks,
         unknown_granted=sum(one.unknown_granted for one in contents),
         unknown_refused=sum(one.unknown_refused for one in contents),
-        attached=merged_attached(one.attached for one in contents),
-        refused_by=merged_refused(one.refused_by for one in contents),
+        attached=attached,
     )
 
 

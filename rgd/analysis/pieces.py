@@ -15,24 +15,16 @@ policy, the broker's weight and the quota in thousandths are those of its last r
 quotas is not exactly that quota, so whatever compares quotas compares the thousandths, as logged.
 """
 
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, POLICY_NAMES, Floats, Names, Table
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.presence import SILENT_ROUNDS_MIN
 from rgd.analysis.schema import PIECES, arrow
-from rgd.core.shares.columns import NO_RATE
+from rgd.core.exchange.columns import Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-DIMENSIONS: Final = ("messages", "bytes")
-AMOUNTS: Final = tuple(
-    f"{amount}_{dimension}" for amount in ("admitted", "wanted") for dimension in DIMENSIONS
-)
 LIMITS: Final = tuple(f"{limit}_{of}" for limit in ("share", "quota") for of in DIMENSIONS)
 
 #: The quotas as they were logged: thousandths, `NO_RATE` for unlimited.
@@ -58,8 +50,6 @@ PIECE_MS_MIN: Final = 1.0
 #: A counter that has reached less than this many of its row's rounds began in that row: a burst at
 #: the start of a busy time makes the row's rate, which is that of its last moments, explain too little.
 YOUNG_ROUNDS: Final = 1.9
-
-Table = dict[str, Any]
 
 
 def merge(table: Table, *keys: Ints) -> tuple[Table, Ints]:
@@ -100,86 +90,77 @@ def split_at_borders(
     return stretch, window, begin, end
 
 
-def reduce_rows(batch: Any, window_ms: int, round_ms: float) -> Any:
-    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`.
+def reduce_rows(rows: Table, names: Names, window_ms: int, round_ms: float) -> Any:
+    """Reduce rows (`chunks.rows_of`) to a `pyarrow.Table` of `PIECES`.
 
     A row of several rounds is of a broker that stood still in it. What it counted is put in the first
     of these rounds, because nothing was counted while it stood still; it covers no time, so the
     broker is not judged there.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    batch = batch.filter(pc.is_valid(batch["group"]))
-    if batch.num_rows == 0:
+    series = rows["series"]
+    if not len(series):
         return arrow(PIECES).empty_table()
-    series, names = _series(batch)
-    order = np.lexsort((np.arange(len(series)), _numbers(batch, "broker_timestamp"), series))
-    batch, series = batch.take(pa.array(order)), series[order]
-    rows = _curve(batch, series)
-    _shorten(rows, round_ms)
-    pieces, stretch, window = _split_rows(rows, window_ms)
+    curve = _curve(rows)
+    _shorten(curve, round_ms)
+    pieces, stretch, window = _split_rows(curve, window_ms)
     merged, last = merge(pieces, series[stretch], window)
     row = stretch[last]
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
-    columns |= {name: column.take(pa.array(series[row])) for name, column in names.items()}
-    columns |= {name: batch[name].take(pa.array(row)) for name in ("policy", "weight")}
-    columns |= {name: batch[name].take(pa.array(row)).fill_null(NO_RATE) for name in QUOTAS}
+    columns |= names.columns(series[row])
+    columns |= {name: pa.array(rows[name][row], pa.int64()) for name in (*QUOTAS, "weight")}
+    columns["policy"] = pa.array(POLICY_NAMES, pa.string()).take(pa.array(rows["policy"][row]))
     columns["window"] = pa.array(window[last], pa.int64())
+    columns["refused_by"] = _refused_by(rows, series[row])
     columns["stats"] = pa.nulls(len(row), pa.string())
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))
 
 
-def _series(batch: Any) -> tuple[Ints, dict[str, Any]]:
-    """Number each row's (broker, incarnation, group, kind); and what the numbers stand for."""
+def _refused_by(rows: Table, of_pieces: Ints) -> Any:
+    """What each level refused of a series, all of it in the series' first piece; null in the others."""
     import pyarrow as pa
 
-    keys = ("broker", "incarnation", "group", "kind")
-    encoded = {key: batch[key].dictionary_encode() for key in keys}
-    code = np.zeros(batch.num_rows, np.int64)
-    for key in keys:
-        indices = encoded[key].indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        code = code * len(encoded[key].dictionary) + indices
-    _, first, series = np.unique(code, return_index=True, return_inverse=True)
-    indices = pa.array(first)
-    return series.astype(np.int64), {key: batch[key].take(indices) for key in keys}
+    levels = rows["refused_by"]
+    if levels is None:
+        return pa.nulls(len(of_pieces), arrow(PIECES).field("refused_by").type)
+    sums = np.add.reduceat(levels.reshape(len(levels), -1), _starts(rows["series"]))
+    first = _starts(of_pieces)
+    sizes = np.zeros(len(of_pieces), np.int64)
+    sizes[first] = np.where(sums.any(axis=1), sums.shape[1], 0)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    listed = pa.array(sums[sums.any(axis=1)].reshape(-1), pa.int64())
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), listed)
 
 
-def _curve(batch: Any, series: Ints) -> Table:
+def _curve(rows: Table) -> Table:
     """Each row's piece of its curve, not yet split; rows are in the order of series and time."""
-    to_ms = _numbers(batch, "broker_timestamp")
-    period_ms = np.maximum(_numbers(batch, "period_ms"), PIECE_MS_MIN)
+    series = rows["series"]
+    to_ms = rows["timestamp_ms"]
+    period_ms = np.maximum(rows["period_ms"], PIECE_MS_MIN)
     is_first = np.ones(len(series), bool)
     is_first[1:] = series[1:] != series[:-1]
     previous_ms = np.where(is_first, to_ms - period_ms, np.roll(to_ms, 1))
     gap_ms = to_ms - period_ms - previous_ms
-    rounds = np.maximum(1.0, gap_ms / period_ms)
-    after = {amount: _rising(_numbers(batch, f"{amount}_total"), series) for amount in AMOUNTS}
-    own = {amount: _numbers(batch, amount) * period_ms / 1000 for amount in AMOUNTS}
-    grown = {
-        amount: np.where(is_first, own[amount], after[amount] - np.roll(after[amount], 1))
-        for amount in AMOUNTS
-    }
-    lost = np.zeros(len(series), bool)
-    for amount in AMOUNTS:
-        lost |= is_loss(grown[amount] - own[amount], own[amount], rounds)
+    after = _rising(rows["totals"].astype(np.float64), series)
+    own = rows["rates"] * (period_ms / 1000)[:, None]
+    grown = np.where(is_first[:, None], own, after - np.roll(after, 1, axis=0))
+    rounds = np.maximum(1.0, gap_ms / period_ms)[:, None]
+    lost = is_loss(grown - own, own, rounds).any(axis=1)
     lost &= ~is_first & (gap_ms >= GAP_ROUNDS_MIN * period_ms)
-    rows: Table = {
+    is_young = is_first & (after <= np.maximum(1.0, YOUNG_ROUNDS * own)).all(axis=1)
+    part = np.where((lost | is_first)[:, None], np.minimum(own, grown), grown)
+    before = np.where(is_young[:, None], 0.0, np.maximum(0.0, after - part))
+    curve: Table = {
         "from_ms": np.minimum(np.maximum(to_ms - period_ms, previous_ms), to_ms - PIECE_MS_MIN),
         "to_ms": to_ms,
         "period_ms": period_ms,
     }
-    is_young = is_first & np.all(
-        [after[amount] <= np.maximum(1.0, YOUNG_ROUNDS * own[amount]) for amount in AMOUNTS], axis=0
-    )
-    for amount in AMOUNTS:
-        part = np.where(lost | is_first, np.minimum(own[amount], grown[amount]), grown[amount])
-        rows[f"{amount}_after"] = after[amount]
-        before = np.maximum(0.0, after[amount] - part)
-        rows[f"{amount}_before"] = np.where(is_young, 0.0, before)
-    for of in DIMENSIONS:
-        rows[f"refused_{of}"] = _numbers(batch, f"refused_{of}")
-    return rows | {limit: _numbers(batch, limit) for limit in LIMITS}
+    for place, amount in enumerate(AMOUNTS):
+        curve |= {f"{amount}_before": before[:, place], f"{amount}_after": after[:, place]}
+    for place, of in enumerate(DIMENSIONS):
+        curve[f"refused_{of}"] = rows["refused"][:, place]
+    return curve | {limit: rows[limit] for limit in LIMITS}
 
 
 def _shorten(rows: Table, round_ms: float) -> None:
@@ -219,12 +200,12 @@ def _split_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
 
 
 def _rising(totals: Floats, series: Ints) -> Floats:
-    """A counter never falls: a row that repeats an older report does not lower it."""
-    risen = totals.copy()
-    starts = np.append(_starts(series), len(series))
-    for start, end in pairwise(starts):
-        np.maximum.accumulate(totals[start:end], out=risen[start:end])
-    return risen
+    """[rows, amounts] counters, which never fall: a row that repeats an older report does not lower one."""
+    falls = (totals[1:] < totals[:-1]).any(axis=1) & (series[1:] == series[:-1])
+    for number in np.unique(series[1:][falls]).tolist():
+        start, end = np.searchsorted(series, [number, number + 1])
+        np.maximum.accumulate(totals[start:end], axis=0, out=totals[start:end])
+    return totals
 
 
 def _starts(*keys: Ints) -> Ints:
@@ -233,10 +214,3 @@ def _starts(*keys: Ints) -> Ints:
     if len(is_start):
         is_start[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return np.flatnonzero(is_start)
-
-
-def _numbers(batch: Any, name: str) -> Floats:
-    """A column as floats, NaN where it is null."""
-    column = batch[name].to_numpy(zero_copy_only=False)
-    numbers: Floats = column.astype(np.float64)
-    return numbers

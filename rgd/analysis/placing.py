@@ -17,8 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis.pieces import Floats, Ints
+from rgd.analysis.chunks import Floats
 from rgd.analysis.timelines import Records
+from rgd.core.exchange.columns import Ints
 
 #: A stretch in which one difference of clocks is measured, in rounds.
 STRETCH_ROUNDS: Final = 256

@@ -1,19 +1,20 @@
 """Reads a segment for the report, reduces it to pieces, and collects its statistics.
 
-Law: an executor's output grows with the windows, not with the rounds. A batch of rows is reduced
-before the next is read, so memory is bounded too. The last batch of a segment is one row with only
-`stats` (JSON), so damage, gaps and counts are sent with the data, in the same job.
+Law: an executor's output grows with the windows, not with the rounds. A chunk of rows is reduced
+before the next is read, so memory is bounded too. Behind the pieces of a segment are a row with
+`group` and `stats` for each group that its policies attach, and one with only `stats` (JSON), so
+damage, gaps and attachments are sent with the data, in the same job.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rgd.analysis.chunks import Names, note_totals, rows_of
 from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity, Stretch
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
-from rgd.analysis.rows import batches
 from rgd.analysis.schema import PIECES, arrow
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
@@ -29,16 +30,57 @@ def segment_pieces(
     clocks: Clocks = AS_STAMPED,
     rows_max: int = REDUCED_ROWS_MAX,
 ) -> Iterator[Any]:
-    """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`."""
+    """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`.
+
+    Args:
+        segment: the file.
+        window_ms: length of a window.
+        round_ms: length of a round.
+        clocks: what is known of the brokers' clocks.
+        rows_max: rows that are reduced together.
+    """
     contents = Contents(segment)
     continuity = Continuity(contents, round_ms)
-    logged = read_segment(Path(segment), contents, timed=clocks.time_of)
-    for batch in batches(segment, _followed(logged, continuity), rows_max=rows_max):
-        reduced = reduce_rows(batch, window_ms, round_ms)
+    names = Names()
+    found = read_segment(Path(segment), contents, timed=clocks.time_of)
+    for records in _chunks(found, continuity, rows_max):
+        rows = rows_of(records, names)
+        note_totals(rows, names, continuity.gaps)
+        continuity.gaps.clear()
+        reduced = reduce_rows(rows, names, window_ms, round_ms)
         yield from reduced.combine_chunks().to_batches()
+    yield _batch(_attached(contents.attached))
+    yield _batch({"stats": [_stats(contents, continuity).to_json()]})
+
+
+def _chunks(
+    found: Iterable[Logged | Damage], continuity: Continuity, rows_max: int
+) -> Iterator[list[Logged]]:
+    """The records some at a time; `continuity` sees each on its way."""
+    records: list[Logged] = []
+    rows = 0
+    for item in found:
+        if isinstance(item, Damage):
+            continue
+        continuity.note(item)
+        records.append(item)
+        rows += len(item.record.rows)
+        if rows >= rows_max:
+            yield records
+            records, rows = [], 0
+    if records:
+        yield records
+
+
+def _attached(attached: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    pairs = [(group, key) for key, groups in attached.items() for group in groups]
+    return {"group": [group for group, _ in pairs], "stats": [key for _, key in pairs]}
+
+
+def _stats(contents: Contents, continuity: Continuity) -> Stats:
     runs = [
         Stretch(
-            segment,
+            contents.segment,
             run.broker,
             run.incarnation,
             run.first_sequence,
@@ -53,25 +95,19 @@ def segment_pieces(
         for run in continuity.runs
     ]
     seen = [(broker, low, at_ms) for (broker, low), at_ms in continuity.seen_ms.items()]
-    yield _stats_batch(Stats(contents, runs, seen))
+    return Stats(contents, runs, seen)
 
 
-def _followed(
-    found: Iterable[Logged | Damage], continuity: Continuity
-) -> Iterator[Logged | Damage]:
-    """Let `continuity` see every record on its way."""
-    for item in found:
-        if isinstance(item, Logged):
-            continuity.note(item)
-        yield item
-
-
-def _stats_batch(stats: Stats) -> Any:
+def _batch(columns: Mapping[str, list[str]]) -> Any:
+    """A batch of these columns; the others are null."""
     import pyarrow as pa
 
     schema = arrow(PIECES)
-    columns = [
-        pa.array([stats.to_json()]) if field.name == "stats" else pa.nulls(1, field.type)
+    rows = len(columns["stats"])
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(rows, field.type)
         for field in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

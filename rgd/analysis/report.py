@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rgd.analysis import figures, output, wording
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.explained import by_tenant, note_membership, refused_by
+from rgd.analysis.explained import by_tenant, merged_attached, note_membership
 from rgd.analysis.findings import worst_first
 from rgd.analysis.headers import Sampling, logged_rounds
 from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
@@ -154,23 +154,30 @@ def _run_jobs(
     clocks: Clocks,
 ) -> tuple[LogFacts, list[dict[str, Any]]]:
     """Run Spark over the segments; `lengths` are those of a round and of a window in ms."""
+    from pyspark import StorageLevel
+
     round_ms, window_ms = lengths
     pieces = _places(spark, segments).mapInArrow(_reader(segments, lengths, clocks), ddl(PIECES))
+    keys = ("group", "kind")
+    together = pieces.repartition(*keys).sortWithinPartitions(*keys)
     judge = _judge(window_ms, round_ms)
-    judged = pieces.groupBy("group", "kind").applyInArrow(judge, ddl(JUDGED)).persist()
+    # On disk: Java's heap is small, and what is judged is read twice and then no more.
+    judged = together.mapInArrow(judge, ddl(JUDGED)).persist(StorageLevel.DISK_ONLY)
     try:
-        windows = judged.where("group is not null").drop("findings")
+        windows = judged.where("kind is not null").drop("findings")
         windows.write.parquet(str(staging / output.WINDOWS))
-        found = judged.where("findings is not null").select("group", "findings").collect()
+        found = judged.where("findings is not null").select(*keys, "findings").collect()
     finally:
         judged.unpersist()
     stats = [Stats.from_json(row.findings) for row in found if row.group is None]
     check_distinct(run for one in stats for run in one.runs)
-    facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks)
-    groups = [json.loads(row.findings) for row in found if row.group is not None]
+    attached = merged_attached(
+        (row.group, row.findings) for row in found if row.group is not None and row.kind is None
+    )
+    facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks, attached=attached)
+    groups = [json.loads(row.findings) for row in found if row.kind is not None]
     for group in groups:
         note_membership(group, facts.changes, 2 * (window_ms + round_ms))
-        group["refused_by"] = refused_by(group, facts.refused_by)
     return facts, sorted(groups, key=_order)
 
 
@@ -203,13 +210,13 @@ def _reader(segments: list[str], lengths: tuple[float, int], clocks: Clocks) -> 
     return read
 
 
-def _judge(window_ms: int, round_ms: float) -> Callable[[Any], Any]:
-    """An executor's work on the pieces of one group and kind: join, judge, summarise."""
+def _judge(window_ms: int, round_ms: float) -> Read:
+    """An executor's work on pieces that stand together by group and kind: join, judge, summarise."""
 
-    def judge(pieces: Any) -> Any:
-        from rgd.analysis.judging import judged_table
+    def judge(pieces: Iterator[Any]) -> Iterator[Any]:
+        from rgd.analysis.judging import judged
 
-        return judged_table(pieces, window_ms, round_ms)
+        return judged(pieces, window_ms, round_ms)
 
     return judge
 

@@ -61,7 +61,8 @@ ROWS: Final = _columns(
 )
 
 #: What one broker did of one group and kind in one window, as far as one segment shows it
-#: (`rgd.analysis.pieces` says what the columns mean); or, with `group` null, what the segment is.
+#: (`rgd.analysis.pieces` says what the columns mean); or with only `stats`, what the segment is; or with
+#: only `group` and `stats`, whom the policies attach to the group.
 PIECES: Final = _columns(
     group="string",
     kind="string",
@@ -92,6 +93,7 @@ PIECES: Final = _columns(
     covered_ms="double",
     weight="bigint",
     policy="string",
+    refused_by="array<bigint>",  # whole units of a series by `REFUSED_BY`, messages before bytes
     stats="string",
 )
 

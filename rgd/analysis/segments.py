@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from rgd.analysis.errors import NoLog
-from rgd.analysis.explained import Attached, Refused, RefusedSums, note_policies
+from rgd.analysis.explained import note_policies
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.errors import WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
@@ -102,10 +102,9 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Entries of policies; what they attach, and what each level refused (`rgd.analysis.explained`).
+    #: Entries of policies, and what they attach (`rgd.analysis.explained`).
     policies: int = 0
-    attached: Attached = field(default_factory=dict)
-    refused_by: Refused = field(default_factory=dict)
+    attached: dict[str, set[str]] = field(default_factory=dict)
     #: Complete entries of other producers.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
@@ -230,17 +229,14 @@ def read_segment(
         decode = LogReader().read if has_rows else header_of
         read = _Reading(contents, within, start, timed, decode)
         file.seek(context)
-        for found in _parts_of(file, SegmentReader(context)):
-            if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
-                break
+        reader = SegmentReader(context)
+        while data := file.read(READ_SIZE):
+            for found in reader.feed(data):
+                if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
+                    return
+                yield from read.found(found)
+        for found in reader.finish():
             yield from read.found(found)
-    contents.refused_by = read.refused.taken()
-
-
-def _parts_of(file: BinaryIO, reader: SegmentReader) -> Iterator[Stored | Damaged | Torn]:
-    while data := file.read(READ_SIZE):
-        yield from reader.feed(data)
-    yield from reader.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +249,6 @@ class _Reading:
     start: int
     timed: Timed
     decode: Callable[[Entry], RoundRecord | PolicyPart | None]
-    refused: RefusedSums = field(default_factory=RefusedSums)
 
     def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
         """Count what was found; the record or the damage, if it is one."""
@@ -288,7 +283,6 @@ class _Reading:
         at_ms = self.timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
         self.contents.note_record(logged)
-        self.refused.note(record)
         yield logged
 
     def _damage(self, damage: Damage) -> Damage:

@@ -16,9 +16,10 @@ from typing import Final
 
 import numpy as np
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Judged
-from rgd.analysis.pieces import Floats, Ints
 from rgd.analysis.windows import Flags, GroupWindows, Rates
+from rgd.core.exchange.columns import Ints
 
 LEVEL_WINDOWS: Final = 3
 STEP_MIN: Final = 0.1

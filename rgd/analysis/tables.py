@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Judged
-from rgd.analysis.pieces import Floats
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.shares.columns import NO_RATE

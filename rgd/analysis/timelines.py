@@ -19,9 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import low_bits
 from rgd.analysis.headers import UNKNOWN_INCARNATION
-from rgd.analysis.pieces import Floats, Ints
+from rgd.core.exchange.columns import Ints
 
 #: Jumps of one incarnation's clock that begin pieces; of more the largest count.
 JUMPS_MAX: Final = 64

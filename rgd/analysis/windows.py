@@ -17,19 +17,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, Floats, Table
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.pieces import (
-    AMOUNTS,
-    DIMENSIONS,
     MERGED_BY_GREATEST,
     MERGED_BY_LEAST,
     MERGED_BY_SUM,
-    Floats,
-    Ints,
-    Table,
     merge,
     split_at_borders,
 )
+from rgd.core.exchange.columns import REFUSED_BY, Ints
 from rgd.core.units import MILLI
 
 Flags = NDArray[np.bool_]
@@ -80,6 +77,8 @@ class GroupWindows:
     #: (W, B); each broker's weight in max-min, thousandths.
     weight: Ints
     rates: dict[str, Rates]
+    #: Whole units by the level that refused them, as `PIECES` has them; none: nothing, or unknown.
+    refused_by: tuple[int, ...] = ()
 
 
 def join(pieces: Any, window_ms: int) -> GroupWindows:
@@ -118,6 +117,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
             )
             for of in DIMENSIONS
         },
+        refused_by=_refused_by(pieces["refused_by"]),
     )
 
 
@@ -158,14 +158,27 @@ class _Where:
         return self.grid.add(self.row, self.broker, amount)
 
 
+def _refused_by(column: Any) -> tuple[int, ...]:
+    """The sums of lists, most of which are empty."""
+    levels = column.combine_chunks().flatten().to_numpy().reshape(-1, 2 * len(REFUSED_BY))
+    return tuple(levels.sum(axis=0).tolist()) if len(levels) else ()
+
+
 def _owners(pieces: Any) -> tuple[tuple[str, ...], Ints, Ints]:
     """The brokers in order of their names; each piece's broker and series as numbers."""
-    broker_names = np.array(pieces["broker"].to_pylist(), object)
-    incarnations = np.array(pieces["incarnation"].to_pylist(), object)
-    names, broker = np.unique(broker_names, return_inverse=True)
-    born, incarnation = np.unique(incarnations, return_inverse=True)
-    series = broker.astype(np.int64) * len(born) + incarnation
-    return tuple(names), broker.astype(np.int64), series
+    names, broker = _numbered(pieces["broker"])
+    born, incarnation = _numbered(pieces["incarnation"])
+    return names, broker, broker * len(born) + incarnation
+
+
+def _numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
+    """The distinct names in order, and the number of each row's."""
+    encoded = column.combine_chunks().dictionary_encode()
+    names = np.array(encoded.dictionary.to_pylist(), object)
+    order = np.argsort(names)
+    number = np.empty(len(names), np.int64)
+    number[order] = np.arange(len(names))
+    return tuple(names[order].tolist()), number[encoded.indices.to_numpy()]
 
 
 def _in_order_of_birth(broker: Ints, series: Ints, from_ms: Floats) -> Ints:

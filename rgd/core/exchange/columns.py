@@ -67,10 +67,6 @@ class UsageColumns:
             wanted=pairs([row.wanted for row in rows]),
         )
 
-    def has_rows_of(self, other: "UsageColumns") -> bool:
-        """Whether the rows are of the same groups and kinds, in the same order."""
-        return self.groups == other.groups and np.array_equal(self.kinds, other.kinds)
-
     def __len__(self) -> int:
         return len(self.groups)
 

@@ -48,9 +48,9 @@ class Logs:
             )
         ]
         table = pa.Table.from_batches(batches)
-        told = [text for text in table["stats"].to_pylist() if text is not None]
-        self.stats = [Stats.from_json(text) for text in told]
-        self.pieces = table.filter(pa.compute.is_valid(table["group"]))
+        told = zip(table["group"].to_pylist(), table["stats"].to_pylist(), strict=True)
+        self.stats = [Stats.from_json(text) for group, text in told if text and group is None]
+        self.pieces = table.filter(pa.compute.is_null(table["stats"]))
 
     def windows(self, group: str = "gold", kind: str = "publish") -> GroupWindows:
         """The windows of one group and kind."""

@@ -3,17 +3,15 @@
 Not covered: figures of groups (test_findings), a whole report (tests/integration/spark).
 """
 
+import json
 from pathlib import Path
 
-from rgd.analysis.explained import (
-    by_tenant,
-    groups_by_tenant,
-    merged_attached,
-    merged_refused,
-    refused_by,
-)
+import pyarrow as pa
+
+from rgd.analysis.explained import by_tenant, groups_by_tenant, merged_attached
+from rgd.analysis.judging import judged
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.segments import Contents, read_segment
+from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -34,7 +32,7 @@ SNAPSHOT = PolicySnapshot(
 
 
 def round_of(sequence: int, **refused: int) -> RoundRecord:
-    usage = UsageRow("gold", Kind.PUBLISH, 1, Pair(9), Pair(9))
+    usage = UsageRow("gold", Kind.PUBLISH, 1, Pair(9, 9), Pair(9, 9))
     row = ShareRow(
         usage,
         (None, None),
@@ -42,41 +40,55 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
         SharePolicyName.MAX_MIN,
         Pair(sum(refused.values())),
         refused_by=tuple((level, Pair(count, 2 * count)) for level, count in refused.items()),
-        admitted_total=Pair(9 * sequence),
-        wanted_total=Pair(9 * sequence),
+        admitted_total=Pair(9 * sequence, 9 * sequence),
+        wanted_total=Pair(9 * sequence, 9 * sequence),
     )
     return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(row))
 
 
-def contents_of(folder: Path) -> list[Contents]:
-    found = []
-    for segment in sorted(folder.glob("*.log")):
-        contents = Contents(str(segment))
-        assert all(True for _ in read_segment(segment, contents))
-        # As it travels from the executors to the driver.
-        found.append(Stats.from_json(Stats(contents, []).to_json()).contents)
-    return found
+def pieces_of(folder: Path) -> pa.Table:
+    """As they come to the executor that judges: sorted, some at a time."""
+    batches = [
+        batch
+        for segment in sorted(folder.glob("*.log"))
+        for batch in segment_pieces(str(segment), 1000, round_ms=1000.0, rows_max=3)
+    ]
+    table = pa.Table.from_batches(batches)
+    return table.sort_by([("group", "ascending"), ("kind", "ascending")])
 
 
 def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path, "b1", segment_bytes=700)
     writer.append(PoliciesInForce(Sender("b1", 1), SNAPSHOT, 7), T0)
     for sequence in range(1, 21):
-        writer.append(round_of(sequence, broker=1, resource_group=3), T0 + sequence)
+        writer.append(round_of(sequence, broker=1, resource_group=3), T0 + 1000 * sequence)
     moved = PolicySnapshot(GROUPS, Attachments(tenants={"acme": "tin"}))
-    writer.append(PoliciesInForce(Sender("b1", 1), moved, 8), T0 + 21)
+    writer.append(PoliciesInForce(Sender("b1", 1), moved, 8), T0 + 21_000)
     writer.close()
-    contents = contents_of(tmp_path)
-    assert len(contents) > 1
+    segments = len(list(tmp_path.glob("*.log")))
+    assert segments > 1
+    pieces = pieces_of(tmp_path)
     # Each of them says it, so that others may be deleted.
-    assert all(one.attached.items() >= {"tenant:big": ["all"]}.items() for one in contents)
-    attached = merged_attached(one.attached for one in contents)
+    said = [row["stats"] for row in pieces.to_pylist() if row["group"] == "all"]
+    assert said.count("tenant:big") >= segments - 1
+
+    table = pa.Table.from_batches(judged(pieces.to_batches(9), 1000, 1000.0, pieces_max=9))
+
+    rows = [row for row in table.to_pylist() if row["findings"] is not None]
+    # However often it is said, it comes to the driver once or twice.
+    pairs = [(row["group"], row["findings"]) for row in rows if row["kind"] is None]
+    assert pairs.count(("all", "tenant:big")) < segments - 1
+    attached = merged_attached(pair for pair in pairs if pair[0] is not None)
     assert attached["tenant:acme"] == ["gold", "tin"]
-    refused = merged_refused(one.refused_by for one in contents)
-    finding = {"group": "gold", "kind": "publish", "dimension": "bytes"}
-    assert refused_by(finding, refused) == {"broker": 40, "resource_group": 120}
-    assert refused_by(finding | {"kind": "dispatch"}, refused) == {}
-    assert sum(one.foreign for one in contents) == 0
+    assert attached["namespace:small"] == ["silver", "tin"]
+    found = [json.loads(row["findings"]) for row in rows if row["kind"] is not None]
+    assert {one["dimension"]: one["refused_by"] for one in found} == {
+        "messages": {"broker": 20, "resource_group": 60},
+        "bytes": {"broker": 40, "resource_group": 120},
+    }
+    stats = [Stats.from_json(text) for group, text in pairs if group is None]
+    assert len(stats) == segments
+    assert sum(one.contents.foreign for one in stats) == 0
 
 
 def test_a_tenants_figures_are_its_groups_or_those_of_its_namespaces() -> None:
@@ -84,9 +96,8 @@ def test_a_tenants_figures_are_its_groups_or_those_of_its_namespaces() -> None:
         "tenant:acme": ["gold"],
         "tenant:big": ["all"],
         "tenant:huge": ["all"],
-        "namespace:acme/orders": ["silver"],
-        "namespace:small/one": ["tin"],
-        "namespace:small/two": ["silver"],
+        "namespace:acme": ["silver"],
+        "namespace:small": ["silver", "tin"],
     }
     # What acme's namespace uses is charged to acme's own group too.
     assert groups_by_tenant(attached) == {

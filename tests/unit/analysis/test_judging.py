@@ -1,0 +1,61 @@
+"""Groups that are judged together have the figures that each has alone.
+
+Not covered: the figures themselves (test_fairness, test_findings), Spark's sorting (tests/integration/spark).
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rgd.analysis.judging import judged
+from tests.support.log_maker import LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+SORTED = [("group", "ascending"), ("kind", "ascending")]
+
+
+def findings(table: pa.Table, *, batch: int, pieces_max: int) -> dict[str, dict[str, Any]]:
+    """What is found about each group."""
+    batches = judged(table.to_batches(batch), 1000, 1000.0, pieces_max=pieces_max)
+    said = [text for one in batches for text in one["findings"].to_pylist() if text is not None]
+    found = {f"{one['group']} {one['dimension']}": one for one in map(json.loads, said)}
+    assert len(found) == len(said)
+    return found
+
+
+@pytest.fixture
+def pieces(tmp_path: Path, read_logs: ReadLogs) -> pa.Table:
+    """Three brokers; group n is used by n % 3 + 1 of them, and everybody wants more than a fair part."""
+    for broker in range(3):
+        maker = LogMaker(tmp_path / str(broker), f"broker-{broker}")
+        for number in range(20):
+            wanted = 20 + 10 * broker + number
+            usages = [
+                Usage(f"group-{n}", 10 * (broker + 1), wanted, quota=30 + n, quota_bytes=5000)
+                for n in range(12)
+                if broker <= n % 3
+            ]
+            maker.round(*usages)
+        maker.close()
+    return read_logs(tmp_path).pieces.sort_by(SORTED)
+
+
+@pytest.mark.parametrize(("batch", "pieces_max"), [(1, 1), (7, 50), (1000, 1), (100, 10_000)])
+def test_how_the_pieces_come_changes_no_figure(
+    pieces: pa.Table, batch: int, pieces_max: int
+) -> None:
+    alone: dict[str, dict[str, Any]] = {}
+    for n in range(12):
+        of_group = pieces.filter(pa.compute.equal(pieces["group"], f"group-{n}"))
+        alone |= findings(of_group, batch=10_000, pieces_max=10_000)
+
+    assert findings(pieces, batch=batch, pieces_max=pieces_max) == alone
+    assert len(alone) == 2 * 12
+    # By hand: of a quota of 32 three brokers that want 20 and more are owed a third each.
+    (first, *_) = alone["group-2 messages"]["brokers"]
+    assert first["part"] == pytest.approx(32 / 3, abs=0.001)
