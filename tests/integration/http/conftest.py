@@ -1,6 +1,7 @@
-"""The door of these tests, on both event loops that the daemon may run on, and on both paths of hot calls.
+"""The door of these tests: on uvloop and with the fast lane, as the daemon by default.
 
-A door has the fast lane. Where hot calls are what a file is about, its tests run again without the lane.
+Tests of hot calls run again without the lane, tests of connections also on asyncio's own loop: what a route says
+depends on no loop.
 """
 
 import asyncio
@@ -18,18 +19,22 @@ from tests.support.certificates import make_certificate
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"uvloop": uvloop.new_event_loop}
+    if item.path.stem in CONNECTIONS | {"test_both_paths"}:
+        loops["asyncio"] = asyncio.SelectorEventLoop
+    return loops
 
 
-#: The files whose tests are about hot calls, or about connections that may bring them.
-BOTH_PATHS = frozenset({
-    "test_acquire", "test_connections", "test_framing", "test_half_close", "test_hostile", "test_lifecycle",
-    "test_security", "test_settle", "test_stalls", "test_unread",
+#: The files whose tests are about connections, which may bring hot calls.
+CONNECTIONS = frozenset({
+    "test_connections", "test_framing", "test_half_close", "test_hostile", "test_lifecycle", "test_stalls",
+    "test_unread",
 })  # fmt: skip
+HOT_CALLS = frozenset({"test_acquire", "test_security", "test_settle"})
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.module.__name__.rpartition(".")[2] in BOTH_PATHS:
+    if metafunc.module.__name__.rpartition(".")[2] in CONNECTIONS | HOT_CALLS:
         metafunc.parametrize("hot_path", ["lane", "aiohttp"], indirect=True)
 
 
