@@ -147,7 +147,9 @@ async def test_a_name_that_nobody_attached_is_allowed_or_denied(ungoverned: Ungo
         assert item == answer.json
     else:
         assert answer.status == item["status"] == 403
-        assert "http.ungoverned is deny" in answer.reason
+        assert answer.reason.startswith(
+            "no limit applies to new/orders and http.ungoverned is deny"
+        )
 
 
 @pytest.mark.parametrize(
@@ -243,14 +245,6 @@ async def test_an_array_over_the_limit_is_413() -> None:
 
         assert answer.status == 413
         assert answer.reason == "body: expected an array of at most 3 items (http.batch_max)"
-
-
-async def test_a_thousand_questions_are_answered_at_once(door: Door) -> None:
-    answer = await door.call(
-        "POST", ACQUIRE, [{"group": "idle", "messages": n} for n in range(1000)]
-    )
-
-    assert [item["messages"] for item in answer.json] == list(range(1000))
 
 
 async def test_an_arrays_faults_stand_in_their_place_and_are_counted(door: Door) -> None:

@@ -146,28 +146,22 @@ WRITES: list[tuple[str, str, object]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [
+        ("read_only", 409, "policies.source is file: change groups.yaml"),
+        ("down", 503, "the policies table cannot be written now"),
+    ],
+)
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-async def test_policies_that_a_file_owns_are_not_written(
-    door: Door, method: str, path: str, body: object
+async def test_what_cannot_be_written_is_said(
+    door: Door, method: str, path: str, body: object, fault: str, status: int, reason: str
 ) -> None:
-    door.daemon.read_only = True
+    setattr(door.daemon, fault, True)
 
     answer = await door.call(method, path, body)
 
-    assert answer.status == 409
-    assert answer.reason == "policies.source is file: change groups.yaml"
-
-
-@pytest.mark.parametrize(("method", "path", "body"), WRITES)
-async def test_a_table_that_cannot_be_written_is_503(
-    door: Door, method: str, path: str, body: object
-) -> None:
-    door.daemon.down = True
-
-    answer = await door.call(method, path, body)
-
-    assert answer.status == 503
-    assert answer.reason == "the policies table cannot be written now"
+    assert (answer.status, answer.reason) == (status, reason)
 
 
 # --- as Pulsar -----------------------------------------------------------------------------------------
