@@ -12,7 +12,6 @@ from rgd.core.buckets.level import LevelState
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.unsettled import RECENT_NS
-from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import (
     NOT_SET,
     Attachments,
@@ -82,43 +81,6 @@ def left(one: Limiter, now: Nanos = START) -> list[Pair]:
     ]
 
 
-def test_what_was_not_read_is_granted_to_the_next_reader() -> None:
-    one = limiter()
-    assert ask(one, 100, 1000) == FULL
-    assert ask(one, 100, 1000) == Pair()
-    assert one.settle(NAME, Pair(90, 900), START) == Pair(90, 900)
-    assert left(one) == [Pair(90, 900)] * 2
-    assert ask(one, 100, 1000) == Pair(90, 900)
-
-
-def test_no_more_goes_back_than_was_granted_and_only_once() -> None:
-    one = limiter()
-    ask(one, 30, 300)
-    assert one.settle(NAME, Pair(10**9, 0), START) == Pair(30, 0)
-    assert one.settle(NAME, Pair(10, 10**9), START) == Pair(0, 300)
-    assert one.settle(NAME, Pair(1, 1), START) == Pair()
-    assert left(one) == [FULL] * 2
-
-
-def test_nothing_goes_back_into_another_name() -> None:
-    one = limiter()
-    ask(one, 100)
-    other: Name = (*NAME[:4], "billing")
-    assert one.settle(other, Pair(50), START) == Pair()
-    ask(one, 0, name=other)
-    assert one.settle(other, Pair(50), START) == Pair()
-
-
-def test_a_bucket_never_holds_more_than_its_depth() -> None:
-    one = limiter()
-    ask(one, 100, 1000)
-    # The bucket has filled up again meanwhile.
-    assert one.settle(NAME, Pair(100, 1000), ms(250)) == Pair(100, 1000)
-    assert left(one, ms(250)) == [FULL] * 2
-    for level in levels(one):
-        assert level.messages_tokens == FULL.messages * PICO
-
-
 @pytest.mark.parametrize(
     ("after", "back"),
     [(RECENT_NS - 1, 30), (2 * RECENT_NS - 1, 30), (2 * RECENT_NS, 0)],
@@ -179,13 +141,6 @@ def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     assert group.wait(1, 0, START)[0] == 10_003
 
 
-def test_one_dimension_may_go_back_and_the_other_be_charged() -> None:
-    one = limiter()
-    ask(one, 100, 500)
-    assert one.settle(NAME, Pair(40, -100), START) == Pair(40, -100)
-    assert left(one) == [Pair(40, 400)] * 2
-
-
 def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
     one = limiter(split=TopicSplit.EVEN)
     ask(one, 100, 1000)
@@ -218,20 +173,6 @@ def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
     assert group.shadow_refused == Pair(10)
 
 
-def test_names_without_grants_settle_nothing() -> None:
-    one = limiter()
-    assert one.settle(NAME, Pair(5, 5), START) == Pair()
-    with pytest.raises(UnknownGroup):
-        one.settle((Kind.DISPATCH, "nobody", None, None, None), Pair(5), START)
-
-
-def test_a_name_without_limits_settles_nothing() -> None:
-    one = limiter()
-    one.set_policies(PolicySnapshot(), START)
-    ask(one, 10)
-    assert one.settle(NAME, Pair(5, 5), START) == Pair()
-
-
 def test_a_change_of_policies_forgets_what_could_be_given_back() -> None:
     one = limiter()
     ask(one, 100)
@@ -253,15 +194,6 @@ def test_what_was_used_is_charged_also_after_a_change_of_policies() -> None:
 ASKED: Name = (Kind.PUBLISH, "gold", None, TOPIC, None)
 
 
-def test_peers_and_the_log_learn_what_was_used() -> None:
-    house = House()
-    house.ask(20, at=0)
-    house.limiter.settle(ASKED, Pair(15), ms(10))
-    (row,) = house.end(1000)
-    assert row.admitted == Pair(5_000)
-    assert house.logged().admitted_total == Pair(5)
-
-
 def test_what_is_given_back_after_the_round_was_reported_is_left_out_of_the_next() -> None:
     house = House()
     house.ask(20, at=0)
@@ -276,25 +208,6 @@ def test_what_is_given_back_after_the_round_was_reported_is_left_out_of_the_next
     assert house.logged().usage.admitted == Pair(5_000)
     # 40 granted, 15 given back.
     assert house.logged_total() == 25
-
-
-def test_what_is_used_beyond_the_grant_is_reported() -> None:
-    house = House()
-    house.ask(20, at=0)
-    assert house.limiter.settle(ASKED, Pair(-15), ms(10)) == Pair(-15)
-    (row,) = house.end(1000)
-    assert row.admitted == Pair(35_000)
-    assert house.logged_total() == 35
-
-
-def test_grants_and_what_went_back_are_both_totals_that_never_fall() -> None:
-    one = limiter()
-    ask(one, 100, 1000)
-    one.settle(NAME, Pair(60, 600), START)
-    group = one.state(key("gold", Kind.DISPATCH))
-    assert group is not None
-    assert group.counters.admitted == Pair(100, 1000)
-    assert group.counters.returned == Pair(60, 600)
 
 
 def overasked(house: House, reads: int, *, at: float, attempt: int, asked: int = 100) -> None:

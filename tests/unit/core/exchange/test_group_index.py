@@ -16,39 +16,6 @@ def codes(*kinds: Kind) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.array([KINDS.index(kind) for kind in kinds], np.uint8)
 
 
-def test_places_are_given_in_the_order_of_hearing_and_stay() -> None:
-    index = GroupIndex()
-    keys = [key("b"), key("a"), key("b", Kind.DISPATCH)]
-    assert [index.slot(one) for one in keys] == [0, 1, 2]
-    assert [index.slot(one) for one in reversed(keys)] == [2, 1, 0]
-    assert index.keys == keys
-    assert len(index) == 3
-
-
-def test_a_place_is_found_only_where_one_was_given() -> None:
-    index = GroupIndex()
-    assert index.find(key()) is None
-    assert len(index) == 0
-    index.slot(key())
-    assert (index.find(key()), index.find(key(kind=Kind.DISPATCH))) == (0, None)
-
-
-def test_the_places_of_many_are_those_of_each() -> None:
-    index = GroupIndex()
-    index.slot(key("b", Kind.DISPATCH))
-    kinds = codes(Kind.PUBLISH, Kind.DISPATCH, Kind.PUBLISH, Kind.PUBLISH)
-    places = index.slots(("a", "b", "b", "c"), kinds).tolist()
-    assert places == [1, 0, 2, 3]
-    assert index.slots(("a", "b", "b", "c"), kinds).tolist() == places
-    assert [index.keys[place] for place in places] == [
-        key("a"),
-        key("b", Kind.DISPATCH),
-        key("b"),
-        key("c"),
-    ]
-    assert index.slots((), codes()).tolist() == []
-
-
 def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs() -> None:
     index = GroupIndex(ExchangeBounds(slots_max=2))
     index.slot(key("a"))

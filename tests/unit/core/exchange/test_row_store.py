@@ -10,7 +10,6 @@ from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.precision import RATES as RATE_TABLE
 from rgd.core.exchange.rate_words import joined
 from rgd.core.exchange.row_store import Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.runs import Places
 
 COUNT = 6
@@ -80,17 +79,6 @@ def test_rows_differ_by_demand_or_by_admitted_work_and_not_by_topics(
         assert differs.pop(differing).tolist() == [False, True, False]
         assert [flags.any() for flags in differs.values()] == [False]
     assert not np.any(kept.differs(rows, amounts(told, nothing, RATES[:, rows])))
-
-
-@pytest.mark.parametrize("held", FORMS)
-def test_a_run_hashes_like_its_numbers_whatever_form_they_have(held: str) -> None:
-    kept = store(held)
-    keys = np.random.default_rng(1).integers(0, 1 << 63, 200).astype(np.uint64)
-    expected = sorted(hashes_of(store("rates").terms(slice(1, 4), keys)).tolist())
-    for rows in (slice(1, 4), np.array([3, 1, 2])):
-        assert sorted(hashes_of(kept.terms(rows, keys)).tolist()) == expected
-    assert len(set(expected)) == 3
-    assert not len(hashes_of(kept.terms(np.zeros(0, np.int64), keys)))
 
 
 def test_rates_without_words_take_memory_only_once_there_are_some() -> None:

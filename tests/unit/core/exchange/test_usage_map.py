@@ -27,10 +27,6 @@ def taken(usage_map: UsageMap, report_: Report) -> set[GroupKey]:
     return {usage_map.index.keys[place] for place in usage_map.apply(report_).tolist()}
 
 
-def removed(usage_map: UsageMap, broker: str) -> set[GroupKey]:
-    return {usage_map.index.keys[place] for place in usage_map.remove(broker).tolist()}
-
-
 def small(**bounds: int) -> UsageMap:
     """A map of these bounds."""
     return UsageMap(GroupIndex(replace(BOUNDS.exchange, **bounds)))
@@ -54,74 +50,11 @@ def test_rows_are_found_by_group_and_by_broker() -> None:
     assert usage_map.brokers() == {"b1", "b2"}
 
 
-def test_the_two_kinds_of_a_group_are_two_rows() -> None:
-    usage_map = filled()
-    usage_map.apply(report("b1", usage(7, kind=Kind.DISPATCH)))
-    assert usage_map.rows(key(kind=Kind.DISPATCH)) == {"b1": held(usage(7, kind=Kind.DISPATCH))}
-    assert usage_map.rows(key())["b1"] == held(usage(10))
-
-
-def test_what_nobody_told_is_empty() -> None:
-    assert dict(UsageMap().rows(key())) == {}
-    assert dict(UsageMap().rows_of("b1")) == {}
-    assert removed(UsageMap(), "b1") == set()
-
-
-@pytest.mark.parametrize(
-    ("row", "changed"),
-    [
-        pytest.param(usage(10), set(), id="the-same"),
-        pytest.param(usage(10, topics=9), set(), id="no-rate"),
-        pytest.param(usage(11, 10), {key()}, id="wanted"),
-        pytest.param(usage(10, 9), {key()}, id="admitted"),
-        pytest.param(usage(10, size=1), {key()}, id="bytes"),
-        pytest.param(usage(1, group="new"), {key("new")}, id="new"),
-        pytest.param(usage(0), {key()}, id="idle"),
-        pytest.param(usage(0, group="new"), set(), id="idle-and-unknown"),
-    ],
-)
-def test_a_change_of_rates_is_told(row: UsageRow, changed: set[object]) -> None:
-    usage_map = filled()
-    assert taken(usage_map, report("b1", row)) == changed
-    assert usage_map.rows_of("b1").get(key(row.group)) == (None if row.is_idle else held(row))
-
-
 def test_an_idle_row_removes_the_broker_from_that_group_alone() -> None:
     usage_map = filled()
     usage_map.apply(report("b1", IDLE))
     assert dict(usage_map.rows(key())) == {"b2": held(usage(20))}
     assert set(usage_map.rows_of("b1")) == {key("trial")}
-
-
-def test_a_full_report_is_all_there_is() -> None:
-    usage_map = filled()
-    full = report("b1", usage(3, group="new"), full=True)
-    assert taken(usage_map, full) == {key(), key("trial"), key("new")}
-    assert set(usage_map.rows_of("b1")) == {key("new")}
-    assert taken(usage_map, full) == set()
-    assert usage_map.rows(key()) == {"b2": held(usage(20))}
-
-
-def test_an_idle_row_in_a_full_report_removes_as_well() -> None:
-    usage_map = filled()
-    idle = report("b1", IDLE, usage(5, group="trial"), full=True)
-    assert taken(usage_map, idle) == {key()}
-    assert set(usage_map.rows_of("b1")) == {key("trial")}
-
-
-def test_a_broker_that_goes_takes_its_rows_along() -> None:
-    usage_map = filled()
-    assert removed(usage_map, "b1") == {key(), key("trial")}
-    assert dict(usage_map.rows(key("trial"))) == {}
-    assert usage_map.rows(key()) == {"b2": held(usage(20))}
-    assert usage_map.brokers() == {"b2"}
-    assert dict(usage_map.rows_of("b1")) == {}
-
-
-def test_who_took_everything_back_has_no_row() -> None:
-    usage_map = filled()
-    usage_map.apply(report("b2", IDLE))
-    assert usage_map.brokers() == {"b1"}
 
 
 def test_nothing_is_kept_of_what_is_gone() -> None:
@@ -292,20 +225,6 @@ def test_slots_that_were_freed_are_not_taken_for_the_names_they_had() -> None:
 # The arena.
 
 
-def test_rows_are_gathered_in_the_order_of_the_groups_that_were_asked_for() -> None:
-    usage_map = filled()
-    usage_map.apply(report("b2", usage(7, 6, group="late", size=3)))
-    usage_map.index.slot(key("nobody"))
-    places = [usage_map.index.slot(key(name)) for name in ("late", "nobody", "trial", "gold")]
-    rows = usage_map.gather(np.array(places))
-    assert rows.group.tolist() == [0, 2, 3, 3]
-    numbers = [usage_map.number_of(broker) for broker in ("b2", "b1", "b1", "b2")]
-    assert rows.broker.tolist() == numbers
-    assert rows.wanted.tolist() == [[7_000, 3_000], [5_000, 0], [10_000, 0], [20_000, 0]]
-    assert rows.admitted.tolist() == [[6_000, 3_000], [5_000, 0], [10_000, 0], [20_000, 0]]
-    assert usage_map.counts(np.array(places)).tolist() == [1, 0, 1, 2]
-
-
 def test_a_broker_keeps_its_number_when_it_goes_and_comes_back() -> None:
     usage_map = filled()
     number = usage_map.number_of("b1")
@@ -313,33 +232,6 @@ def test_a_broker_keeps_its_number_when_it_goes_and_comes_back() -> None:
     assert usage_map.number_of("b1") == number
     assert usage_map.number_of("b9") == usage_map.brokers_numbered - 1
     assert usage_map.brokers() == {"b2"}
-
-
-def test_a_group_that_outgrows_its_region_keeps_its_rows() -> None:
-    usage_map = UsageMap()
-    for broker in range(40):
-        usage_map.apply(
-            report(f"c{broker}", usage(1 + broker, topics=broker), usage(2, group=f"g{broker}"))
-        )
-    assert usage_map.rows(key()) == {
-        f"c{broker}": held(usage(1 + broker, topics=broker)) for broker in range(40)
-    }
-    for broker in range(40):
-        assert usage_map.count_of(f"c{broker}") == 2
-        assert usage_map.rows(key(f"g{broker}")) == {f"c{broker}": held(usage(2, group=""))}
-
-
-def test_the_row_that_fills_a_hole_is_the_last_of_its_own_group() -> None:
-    usage_map = UsageMap()
-    for broker in range(4):
-        usage_map.apply(report(f"c{broker}", usage(1 + broker), usage(10 + broker, group="trial")))
-    for gone in (1, 3, 0):
-        before = dict(usage_map.rows(key("trial")))
-        assert taken(usage_map, report(f"c{gone}", IDLE)) == {key()}
-        assert usage_map.rows(key("trial")) == before
-        assert f"c{gone}" not in usage_map.rows(key())
-    assert usage_map.rows(key()) == {"c2": held(usage(3))}
-    assert usage_map.hash_of("c2") == advertised_hash([usage(3), usage(12, group="trial")])
 
 
 @pytest.mark.slow
@@ -355,19 +247,6 @@ def test_rows_that_come_and_go_for_ever_take_no_more_room() -> None:
         sizes.append(usage_map.nbytes)
     assert sizes[-1] == sizes[5]
     assert usage_map.brokers() == set()
-
-
-def test_a_group_that_grows_among_others_keeps_its_rows() -> None:
-    usage_map = UsageMap()
-    for broker in range(1000):
-        usage_map.apply(report(f"c{broker}", usage(1 + broker), usage(2, group=f"g{broker % 50}")))
-    assert usage_map.live == 2 * 1000
-    rows = usage_map.rows(key())
-    assert len(rows) == 1000
-    for broker in range(1000):
-        own = [usage(1 + broker), usage(2, group=f"g{broker % 50}")]
-        assert usage_map.hash_of(f"c{broker}") == advertised_hash(own)
-        assert rows[f"c{broker}"] == held(own[0])
 
 
 def test_groups_that_went_are_kept_no_more() -> None:

@@ -50,106 +50,6 @@ def check(usage_map: UsageMap, broker: str, rows: list[UsageRow]) -> None:
     assert usage_map.hash_of(broker) == advertised_hash(rows)
 
 
-def changed(usage_map: UsageMap, told: Report) -> set[str]:
-    """Groups whose rates a report changes."""
-    return {usage_map.index.keys[place].group for place in usage_map.apply(told).tolist()}
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_the_same_groups_told_again_are_held_as_told_last(full: bool) -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    usage_map.apply(first)
-    for wanted in (2, 3):
-        rows = many(wanted)
-        assert changed(usage_map, again(first, rows, full=full)) == {row.group for row in rows}
-        check(usage_map, "b1", rows)
-        assert changed(usage_map, again(first, rows, full=full)) == set()
-
-
-def test_of_the_same_groups_those_are_changed_whose_rates_are_other_ones() -> None:
-    usage_map = UsageMap()
-    rows = many(1)
-    first = report("b1", *rows)
-    usage_map.apply(first)
-    rows[3] = usage(999, group="g3")
-    rows[7] = replace(rows[7], topics=5)
-    rows[-1] = usage(1, 0, group=rows[-1].group)
-    assert changed(usage_map, again(first, rows)) == {"g3", rows[-1].group}
-    check(usage_map, "b1", rows)
-
-
-def test_rows_that_lie_apart_and_in_another_order_are_each_held_as_told() -> None:
-    usage_map = UsageMap()
-    for part in range(0, COUNT, 100):
-        for broker in ("b1", "b2"):
-            usage_map.apply(report(broker, *many(1, first=part, count=100)))
-    told = {broker: report(broker, *reversed(many(1, count=300))) for broker in ("b1", "b2")}
-    for turn in range(3):
-        for broker, wanted in (("b1", 10 + turn), ("b2", 20 + turn)):
-            rows = many(wanted, count=300)
-            usage_map.apply(again(told[broker], rows[::-1]))
-    for broker, wanted in (("b1", 12), ("b2", 22)):
-        check(usage_map, broker, many(wanted, count=300))
-    assert usage_map.rows(key("g9")) == {
-        "b1": held(usage(21, group="g9")),
-        "b2": held(usage(31, group="g9")),
-    }
-
-
-def test_rows_that_went_meanwhile_are_not_written_to() -> None:
-    """Their numbers are another broker's by then."""
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    usage_map.apply(first)
-    usage_map.apply(again(first, many(2)))
-    taken_back = [usage(0, group=f"g{place}") for place in range(20, 60)]
-    usage_map.apply(report("b1", *taken_back))
-    other = [usage(7, group=f"other{place}") for place in range(40)]
-    usage_map.apply(report("b2", *other))
-    usage_map.apply(again(first, many(3)))
-    check(usage_map, "b1", many(3))
-    check(usage_map, "b2", other)
-
-
-def test_a_broker_that_was_forgotten_and_says_the_same_is_held_anew() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    for _ in range(2):
-        usage_map.apply(first)
-    usage_map.remove("b1")
-    other = many(5)
-    usage_map.apply(report("b2", *other))
-    assert changed(usage_map, first) == {row.group for row in many(1)}
-    check(usage_map, "b1", many(1))
-    check(usage_map, "b2", other)
-
-
-def test_a_full_report_of_the_same_groups_takes_back_what_came_meanwhile() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    usage_map.apply(first)
-    usage_map.apply(report("b1", usage(9, group="late")))
-    assert changed(usage_map, again(first, many(1), full=True)) == {"late"}
-    check(usage_map, "b1", many(1))
-
-
-def test_a_row_that_says_idle_goes_however_steady_the_others_are_and_comes_again() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    for _ in range(2):
-        usage_map.apply(first)
-    rows = many(1)
-    idle = [*rows[:5], usage(0, group="g5"), *rows[6:]]
-    assert changed(usage_map, again(first, idle)) == {"g5"}
-    check(usage_map, "b1", rows[:5] + rows[6:])
-    # It gets the number of the row that went.
-    usage_map.apply(report("b2", usage(9)))
-    assert changed(usage_map, again(first, rows)) == {"g5"}
-    check(usage_map, "b1", rows)
-    check(usage_map, "b2", [usage(9)])
-
-
 def test_a_name_is_looked_up_once_whatever_part_of_the_groups_a_report_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,15 +92,6 @@ def test_a_number_whose_slot_was_freed_is_not_taken_for_the_group_that_has_it_no
     assert usage_map.rows(other) == {}
 
 
-def test_an_empty_report_says_nothing_and_a_full_one_takes_everything_back() -> None:
-    usage_map = UsageMap()
-    usage_map.apply(report("b1", *many(1)))
-    assert usage_map.apply(report("b1")).tolist() == []
-    assert usage_map.count_of("b1") == COUNT
-    assert len(usage_map.apply(report("b1", full=True))) == COUNT
-    assert (usage_map.count_of("b1"), usage_map.hash_of("b1")) == (0, 0)
-
-
 # What is hashed.
 
 
@@ -230,14 +121,6 @@ def test_a_hash_that_is_known_follows_few_rows() -> None:
     check(usage_map, "b1", [*few[:100], *rows[100:200], *rows[201:], few[-1]])
 
 
-def test_few_rows_do_not_make_a_hash_known_that_is_not() -> None:
-    usage_map = UsageMap()
-    usage_map.apply(report("b1", *many(1)))
-    usage_map.apply(report("b1", usage(500, group="g0")))
-    assert not usage_map.is_hashed("b1")
-    check(usage_map, "b1", [usage(500, group="g0"), *many(1)[1:]])
-
-
 def test_a_broker_of_few_rows_or_none_is_always_hashed() -> None:
     usage_map = UsageMap()
     assert usage_map.is_hashed("b1")
@@ -261,16 +144,3 @@ def test_columns_that_lie_the_other_way_are_taken_in_alike() -> None:
     )
     assert len(usage_map.apply(replace(told, rows=turned))) == COUNT
     check(usage_map, "b1", many(2))
-
-
-def test_what_is_told_of_few_groups_in_between_is_held_too() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    usage_map.apply(first)
-    rows = many(2)
-    assert changed(usage_map, report("b1", rows[5], sequence=2)) == {rows[5].group}
-    expected = many(1)
-    expected[5] = rows[5]
-    check(usage_map, "b1", expected)
-    assert changed(usage_map, again(first, rows)) == {row.group for row in rows} - {rows[5].group}
-    check(usage_map, "b1", rows)

@@ -149,28 +149,6 @@ def test_leases_shrink_with_the_share() -> None:
     assert low.safe_messages == 10 * MILLI
 
 
-def test_the_rest_goes_back_once() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100)
-    assert leases.release("one", Pair(70), START) == Pair(70)
-    assert remaining(one) == 220
-    with pytest.raises(UnknownLease):
-        leases.release("one", Pair(30), START)
-    assert remaining(one) == 220
-    assert not leases.table.loads
-    assert group_of(one).counters.returned == Pair(70)
-
-
-def test_no_more_goes_back_than_the_lease_holds() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100)
-    renewed(leases, 30, ms(500))
-    # 70 were spent before, however much the caller claims now.
-    assert leases.release("one", Pair(10**9), ms(500)) == Pair(100)
-
-
 def test_a_lease_ends_by_the_clock_and_its_tokens_stay_taken() -> None:
     one = limiter()
     leases = Leases(one)
@@ -190,14 +168,6 @@ def test_a_renewal_counts_the_lifetime_from_itself() -> None:
     assert renewed(leases, 0, ms(15_000)).expires_in_ms == 10_000
 
 
-def test_nothing_goes_back_to_levels_that_gave_nothing() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100)
-    follow(one, 1000, name="silver")
-    assert leases.release("one", Pair(100), START) == NOTHING
-
-
 def test_nothing_goes_back_to_a_group_that_is_gone() -> None:
     one = limiter()
     leases = Leases(one)
@@ -206,15 +176,6 @@ def test_nothing_goes_back_to_a_group_that_is_gone() -> None:
     with pytest.raises(UnknownGroup):
         renewed(leases, 0, START)
     assert leases.release("one", Pair(100), START) == NOTHING
-
-
-def test_what_a_lease_took_cannot_be_settled() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100, name=READER)
-    assert one.settle(READER, Pair(100), START) == Pair()
-    assert leases.release("one", Pair(100), START) == Pair(100)
-    assert remaining(one, kind=Kind.DISPATCH) == 250
 
 
 def test_a_group_divided_over_topics_gives_and_takes_back() -> None:
@@ -240,19 +201,6 @@ def test_a_dimension_that_is_not_wanted_is_taken_only_where_it_is_limited() -> N
     assert opened(Leases(limiter(1000, 1000)), 100).bytes == 0
     assert opened(Leases(limiter(1000, None)), 0, 50).messages == 0
     assert opened(Leases(limiter(None, 1000)), 0, 50).messages is None
-
-
-def test_two_dimensions_are_one_decision() -> None:
-    one = limiter(1000, 1000)
-    leases = Leases(one)
-    opened(leases, 0, 10**6, lease_id="all")
-    while isinstance(leases.open(LeaseRequest(NAME, wants(0, 10**6)), "x", START), LeaseAnswer):
-        leases.release("x", NOTHING, START)
-    before = remaining(one)
-    refused = leases.open(LeaseRequest(NAME, wants(10, 10)), "y", START)
-    assert isinstance(refused, Decision)
-    assert (refused.granted, refused.dimension) == (False, Dimension.BYTES)
-    assert remaining(one) == before
 
 
 def test_a_name_without_limits_needs_no_tokens() -> None:
