@@ -36,14 +36,16 @@ _SHORT_MAX: Final = np.iinfo(np.int16).max
 class Names:
     """The series of one segment: their names by number, and the newest totals of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: frozenset[str] = frozenset()) -> None:
+        """`groups`: the only ones that are looked at; none: all are."""
         self.known: list[tuple[str, str, str, str]] = []
         #: [series, 4] cumulative counters, in the order of `AMOUNTS`.
         self.totals: Ints = np.zeros((0, len(AMOUNTS)), np.int64)
+        self._groups = groups
         self._numbers: dict[tuple[str, str, str, str], int] = {}
 
     def number(self, records: Sequence[Logged], usage: UsageColumns, record: Ints) -> Ints:
-        """The series of each row.
+        """The series of each row, -1 for groups that are not looked at.
 
         Args:
             records: the records.
@@ -66,6 +68,8 @@ class Names:
         for code in np.flatnonzero(is_there).tolist():
             rest, kind = divmod(code, len(KINDS))
             place, group = divmod(rest, len(groups))
+            if self._groups and groups[group] not in self._groups:
+                continue
             sender = named[place]
             names = (sender.broker, incarnation_name(sender.incarnation))
             series[code] = self._number((*names, groups[group], _KIND_NAMES[kind]))
@@ -126,9 +130,10 @@ def rows_of(records: Sequence[Logged], names: Names) -> Table:
 
 
 def _by_series(series: Ints, count: int) -> Ints:
-    """The places of the rows, by series; stable, so that time stays in order."""
+    """The places of the rows that are looked at, by series; stable, so that time stays in order."""
     keys = series.astype(np.int16) if count <= _SHORT_MAX else series
-    return np.argsort(keys, kind="stable")
+    order = np.argsort(keys, kind="stable")
+    return order[np.count_nonzero(series < 0) :]
 
 
 def note_totals(rows: Table, names: Names, gaps: Mapping[int, Gap]) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from rgd.analysis.asked import Asked
+from rgd.analysis.errors import NothingLogged
 from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
@@ -22,6 +24,8 @@ from rgd.wire.log_policies import PolicyPart, policies_from
 
 #: Attachments of one segment that are remembered; a daemon takes no more policies either.
 ATTACHED_MAX: Final = 500_000
+#: Tenants that an error names.
+TENANTS_NAMED_MAX: Final = 5
 DIMENSIONS: Final = ("messages", "bytes")
 #: Figures of groups that a tenant's are the sums of.
 _SUMMED: Final = ("admitted", "wanted", "refused", "unmet")
@@ -90,11 +94,47 @@ def groups_by_tenant(attached: Attached) -> dict[str, list[str]]:
     return {tenant: own.get(tenant) or sorted(below[tenant]) for tenant in sorted({*own, *below})}
 
 
-def by_tenant(findings: Sequence[Mapping[str, Any]], attached: Attached) -> list[dict[str, Any]]:
-    """The value of "tenants" in `summary.json`: rates of each tenant, kind and dimension."""
-    groups_of = groups_by_tenant(attached)
+def groups_of(tenants: frozenset[str], attached: Attached) -> list[str] | None:
+    """The groups whose figures are one of these tenants'; None if no tenant is named.
+
+    Raises:
+        NothingLogged: the log knows none of a tenant.
+    """
+    if not tenants:
+        return None
+    known = groups_by_tenant(attached)
+    strange = sorted(tenants - known.keys())
+    if strange:
+        some = ", ".join(sorted(known)[:TENANTS_NAMED_MAX]) or "none"
+        raise NothingLogged(
+            f"the logs attach no group to tenant {strange[0]!r}; of {len(known)} tenants the first are: {some}"
+        )
+    return sorted({group for tenant in tenants for group in known[tenant]})
+
+
+def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
+    """Refuse a question about groups or tenants that nobody used.
+
+    Raises:
+        NothingLogged: with their names.
+    """
+    if not findings and (asked.groups or asked.tenants):
+        names = ", ".join(sorted(asked.groups or asked.tenants))
+        raise NothingLogged(
+            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log` prints "
+            "which groups they have"
+        )
+
+
+def by_tenant(
+    findings: Sequence[Mapping[str, Any]],
+    attached: Attached,
+    only: frozenset[str] = frozenset(),
+) -> list[dict[str, Any]]:
+    """The value of "tenants" in `summary.json`: rates of each tenant (or `only` some), kind and dimension."""
+    known = groups_by_tenant(attached)
     tenants_of: dict[str, set[str]] = defaultdict(set)
-    for tenant, groups in groups_of.items():
+    for tenant, groups in known.items():
         for group in groups:
             tenants_of[group].add(tenant)
     by_group: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -102,7 +142,8 @@ def by_tenant(findings: Sequence[Mapping[str, Any]], attached: Attached) -> list
         by_group[finding["group"]].append(finding)
     return [
         row
-        for tenant, groups in groups_of.items()
+        for tenant, groups in known.items()
+        if not only or tenant in only
         for row in _of_tenant(tenant, groups, by_group, tenants_of)
     ]
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment
@@ -51,10 +52,10 @@ class Sampling:
         return sequence % self.period < SAMPLE_LENGTH
 
 
-def segment_headers(segment: str, sampling: Sampling) -> Iterator[Any]:
+def segment_headers(segment: str, sampling: Sampling, within: TimeRange = ALWAYS) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
     kept: list[tuple[Any, ...]] = []
-    for item in read_segment(Path(segment), Contents(segment), has_rows=False):
+    for item in read_segment(Path(segment), Contents(segment), within, has_rows=False):
         if isinstance(item, Logged):
             seen = _sampled_peers(item.record, sampling)
             if seen or sampling.holds(item.record.sequence):

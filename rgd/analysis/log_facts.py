@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
 from rgd.analysis.continuity import Stretch, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
@@ -168,6 +169,7 @@ def gather(
     window_ms: int,
     clocks: Clocks = AS_STAMPED,
     attached: Attached = NOTHING_ATTACHED,
+    within: TimeRange = ALWAYS,
 ) -> LogFacts:
     """Join the facts of the segments.
 
@@ -175,12 +177,12 @@ def gather(
         NothingLogged: there is no row in any of them.
     """
     contents = sorted((one.contents for one in stats), key=lambda one: Path(one.segment))
-    check_rows(contents)
+    check_rows(contents, within)
     runs = [run for one in stats for run in one.runs]
     lives = whole_lives((run.life for run in runs), round_ms)
     ends = find_ends(lives, _seen(stats, lives), round_ms)
     lost = Counter[str]()
-    for segment, count in _lost_before(contents):
+    for segment, count in _lost_before(contents, within):
         lost[segment] += count
     damages = [(one.segment, offset, reason) for one in contents for offset, reason in one.damages]
     return LogFacts(
@@ -201,7 +203,8 @@ def gather(
         + sum(run.missing for run in runs)
         + missing_between(runs, [segment for segment, count in lost.items() if count]),
         silences=tuple(find_silences(lives, ends, round_ms)),
-        ends=tuple(ends),
+        # Where the range ends says nothing of how a broker did.
+        ends=tuple(one for one in ends if within.to_ms is None or one.ending is not Ending.OPEN),
         changes=tuple(
             (one.broker, at_ms) for one in lives for at_ms in (one.first_ms, one.last_ms)
         ),
@@ -225,8 +228,8 @@ def _seen(stats: Sequence[Stats], lives: Sequence[Life]) -> dict[tuple[str, str]
     }
 
 
-def check_rows(contents: Sequence[Contents]) -> None:
-    """Refuse logs without usable records.
+def check_rows(contents: Sequence[Contents], within: TimeRange = ALWAYS) -> None:
+    """Refuse logs without usable records in a time range.
 
     Raises:
         NothingLogged: the message has the content of the logs.
@@ -235,34 +238,39 @@ def check_rows(contents: Sequence[Contents]) -> None:
         return
     foreign = sum(one.foreign for one in contents)
     damaged = sum(one.damaged for one in contents)
+    if within != ALWAYS:
+        raise NothingLogged(
+            "the logs have no rows between --from and --to, by their brokers' timestamps; "
+            "`rgd log` prints the times of a log"
+        )
     raise NothingLogged(
         f"the {len(contents)} segments hold no usage of any group ({foreign} entries of others, "
         f"{damaged} damaged); let the daemons serve requests of a group first, or name other logs"
     )
 
 
-def probe_round_ms(segments: Sequence[Path]) -> float:
-    """The length of a round: the median of the first records of some segments.
+def probe_round_ms(segments: Sequence[Path], within: TimeRange = ALWAYS) -> float:
+    """The length of a round: the median of the first records of some segments in a time range.
 
     Raises:
         NothingLogged: there is no record in any segment.
     """
     step = max(1, len(segments) // PROBED_SEGMENTS_MAX)
     probed = segments[::step][:PROBED_SEGMENTS_MAX]
-    periods = [period for segment in probed for period in _periods(segment)]
+    periods = [period for segment in probed for period in _periods(segment, within)]
     if not periods:
-        periods = [period for segment in segments for period in _periods(segment)]
+        periods = [period for segment in segments for period in _periods(segment, within)]
     if not periods:
         contents = [Contents(str(segment)) for segment in segments]
         for segment, one in zip(segments, contents, strict=True):
-            list(read_segment(segment, one))
-        check_rows(contents)
+            list(read_segment(segment, one, within))
+        check_rows(contents, within)
     return median(periods)
 
 
-def _periods(segment: Path) -> list[float]:
+def _periods(segment: Path, within: TimeRange) -> list[float]:
     found: list[float] = []
-    for item in read_segment(segment, Contents(str(segment))):
+    for item in read_segment(segment, Contents(str(segment)), within):
         if not isinstance(item, Damage) and item.record.period_ns > 0:
             found.append(item.record.period_ns / NS_PER_MS)
         if len(found) == PROBED_RECORDS_MAX:
@@ -270,8 +278,10 @@ def _periods(segment: Path) -> list[float]:
     return found
 
 
-def _lost_before(contents: Sequence[Contents]) -> Iterator[tuple[str, int]]:
+def _lost_before(contents: Sequence[Contents], within: TimeRange) -> Iterator[tuple[str, int]]:
     """Entries that are lost at the ends of segments, by the later one: each is named by its first index."""
+    if within.from_ms is not None:
+        contents = [one for one in contents if one.last_index is not None]
     for before, after in pairwise(contents):
         if Path(before.segment).parent == Path(after.segment).parent:
             first = _named_index(before)
@@ -279,7 +289,7 @@ def _lost_before(contents: Sequence[Contents]) -> Iterator[tuple[str, int]]:
             yield after.segment, max(0, _named_index(after) - last - 1)
     for one in contents:
         # Without damage, a name that differs from the first index has no meaning.
-        if one.damaged and one.first_index is not None:
+        if one.damaged and one.first_index is not None and within.from_ms is None:
             yield one.segment, max(0, one.first_index - _named_index(one))
 
 

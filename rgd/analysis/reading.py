@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.chunks import Names, note_totals, rows_of
 from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity, Stretch
@@ -28,6 +29,7 @@ def segment_pieces(
     *,
     round_ms: float,
     clocks: Clocks = AS_STAMPED,
+    asked: Asked = EVERYTHING,
     rows_max: int = REDUCED_ROWS_MAX,
 ) -> Iterator[Any]:
     """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`.
@@ -37,12 +39,13 @@ def segment_pieces(
         window_ms: length of a window.
         round_ms: length of a round.
         clocks: what is known of the brokers' clocks.
+        asked: leaves out other times and groups; tenants are not known here.
         rows_max: rows that are reduced together.
     """
     contents = Contents(segment)
     continuity = Continuity(contents, round_ms)
-    names = Names()
-    found = read_segment(Path(segment), contents, timed=clocks.time_of)
+    names = Names(asked.groups)
+    found = read_segment(Path(segment), contents, asked.within, timed=clocks.time_of)
     for records in _chunks(found, continuity, rows_max):
         rows = rows_of(records, names)
         note_totals(rows, names, continuity.gaps)

@@ -12,26 +12,24 @@ written as Parquet. The findings come back with them; the page is drawn here.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rgd.analysis import figures, output, wording
-from rgd.analysis.clocks import Clocks, align_clocks
+from rgd.analysis.asked import EVERYTHING, Asked
+from rgd.analysis.clocks import Clocks
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.explained import by_tenant, merged_attached, note_membership
+from rgd.analysis.explained import by_tenant, note_membership
 from rgd.analysis.findings import worst_first
-from rgd.analysis.headers import Sampling, logged_rounds
-from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
-from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
-from rgd.analysis.segments import find_segments
+from rgd.analysis.headers import Sampling
+from rgd.analysis.jobs import Job, Judged
+from rgd.analysis.log_facts import LogFacts, gather, probe_round_ms
+from rgd.analysis.segments import find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
 from rgd.errors import ConfigError, Fault
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 #: Most groups (with kind and dimension) with a section with plots; the rest are in the table only.
 PLOTTED_MAX: Final = 24
@@ -44,7 +42,6 @@ WINDOW_S_MAX: Final = 366 * 86_400
 WINDOWS_MAX: Final = 2000
 
 Progress = Callable[[str], None]
-Read = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,8 @@ class Summary:
     facts: LogFacts
     #: Where the page is.
     page: Path
+    #: The only tenants that were asked about; none: all.
+    tenants: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ class Summary:
         """`summary.json`."""
         return {
             "groups": list(self.groups),
-            "tenants": by_tenant(self.groups, self.facts.attached),
+            "tenants": by_tenant(self.groups, self.facts.attached, self.tenants),
             "log": self.facts.to_json(),
         }
 
@@ -87,6 +86,7 @@ def run_report(
     *,
     master: str | None = None,
     window_s: float | None = None,
+    asked: Asked = EVERYTHING,
     progress: Progress = lambda _: None,
 ) -> Summary:
     """Make a fairness report of some logs.
@@ -98,6 +98,7 @@ def run_report(
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
             in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
+        asked: leaves out other times, groups and tenants.
         progress: called with a few words on what is being done.
 
     Raises:
@@ -106,119 +107,46 @@ def run_report(
         JavaMissing, SparkMissing: Spark cannot be run here.
         AnalysisError: Spark failed on the way.
     """
-    segments = find_segments(paths)
+    segments = segments_within(find_segments(paths), asked.within)
     output.check(out)
     _check_window(window_s)
     require_spark()
-    round_ms = probe_round_ms(segments)
+    round_ms = probe_round_ms(segments, asked.within)
     require_java()
     size = sum(segment.stat().st_size for segment in segments)
     progress(f"starting Spark for {len(segments)} segments, {figures.amount(size, 'bytes')}")
     with output.staged(out) as staging:
         with session(master) as spark, spark_errors():
             progress("comparing clocks")
-            names = [str(path) for path in segments]
-            clocks, rounds = _compare_clocks(spark, names, Sampling.of(size), round_ms)
+            job = Job(tuple(map(str, segments)), round_ms, asked)
+            clocks, rounds = job.compare_clocks(spark, Sampling.of(size))
             window_ms = window_length_ms(window_s, round_ms, rounds)
             progress("reading and judging")
-            facts, groups = _run_jobs(spark, names, staging, (round_ms, window_ms), clocks)
+            judged = job.judge(spark, clocks, window_ms, staging / output.WINDOWS)
+        facts = _facts(job, judged, clocks, window_ms)
         progress("drawing")
-        summary = Summary(tuple(groups), facts, out / output.PAGE)
+        groups = tuple(sorted(judged.findings, key=_order))
+        summary = Summary(groups, facts, out / output.PAGE, asked.tenants)
         _write_page(summary, staging)
         text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
         (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
 
 
-def _compare_clocks(
-    spark: "SparkSession", segments: list[str], sampling: Sampling, round_ms: float
-) -> tuple[Clocks, int]:
-    """Learn from the records' headers how far clocks were off, and how many rounds there are."""
-    read = _header_reader(segments, sampling)
-    headers = _places(spark, segments).mapInArrow(read, ddl(HEADERS)).toArrow()
-    rounds = logged_rounds(headers, sampling, round_ms)
-    return align_clocks(headers, sampling, round_ms), rounds
-
-
-def _places(spark: "SparkSession", segments: list[str]) -> "DataFrame":
-    """One partition a segment: the number of a row is the index of its segment."""
-    count = len(segments)
-    return spark.range(0, count, 1, count)
-
-
-def _run_jobs(
-    spark: "SparkSession",
-    segments: list[str],
-    staging: Path,
-    lengths: tuple[float, int],
-    clocks: Clocks,
-) -> tuple[LogFacts, list[dict[str, Any]]]:
-    """Run Spark over the segments; `lengths` are those of a round and of a window in ms."""
-    from pyspark import StorageLevel
-
-    round_ms, window_ms = lengths
-    pieces = _places(spark, segments).mapInArrow(_reader(segments, lengths, clocks), ddl(PIECES))
-    keys = ("group", "kind")
-    together = pieces.repartition(*keys).sortWithinPartitions(*keys)
-    judge = _judge(window_ms, round_ms)
-    # On disk: Java's heap is small, and what is judged is read twice and then no more.
-    judged = together.mapInArrow(judge, ddl(JUDGED)).persist(StorageLevel.DISK_ONLY)
-    try:
-        windows = judged.where("kind is not null").drop("findings")
-        windows.write.parquet(str(staging / output.WINDOWS))
-        found = judged.where("findings is not null").select(*keys, "findings").collect()
-    finally:
-        judged.unpersist()
-    stats = [Stats.from_json(row.findings) for row in found if row.group is None]
-    check_distinct(run for one in stats for run in one.runs)
-    attached = merged_attached(
-        (row.group, row.findings) for row in found if row.group is not None and row.kind is None
+def _facts(job: Job, judged: Judged, clocks: Clocks, window_ms: int) -> LogFacts:
+    """Join what the segments say of themselves; steps that it explains get their cause."""
+    check_distinct(run for one in judged.stats for run in one.runs)
+    facts = gather(
+        judged.stats,
+        round_ms=job.round_ms,
+        window_ms=window_ms,
+        clocks=clocks,
+        attached=judged.attached,
+        within=job.asked.within,
     )
-    facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks, attached=attached)
-    groups = [json.loads(row.findings) for row in found if row.kind is not None]
-    for group in groups:
-        note_membership(group, facts.changes, 2 * (window_ms + round_ms))
-    return facts, sorted(groups, key=_order)
-
-
-def _header_reader(segments: list[str], sampling: Sampling) -> Read:
-    """An executor's first work on indexes of segments: read their clocks."""
-
-    def read(places: Iterator[Any]) -> Iterator[Any]:
-        from rgd.analysis.headers import segment_headers
-
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                yield from segment_headers(segments[place], sampling)
-
-    return read
-
-
-def _reader(segments: list[str], lengths: tuple[float, int], clocks: Clocks) -> Read:
-    """An executor's work on indexes of segments: read them and reduce them to pieces."""
-    round_ms, window_ms = lengths
-
-    def read(places: Iterator[Any]) -> Iterator[Any]:
-        from rgd.analysis.reading import segment_pieces
-
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                yield from segment_pieces(
-                    segments[place], window_ms, round_ms=round_ms, clocks=clocks
-                )
-
-    return read
-
-
-def _judge(window_ms: int, round_ms: float) -> Read:
-    """An executor's work on pieces that stand together by group and kind: join, judge, summarise."""
-
-    def judge(pieces: Iterator[Any]) -> Iterator[Any]:
-        from rgd.analysis.judging import judged
-
-        return judged(pieces, window_ms, round_ms)
-
-    return judge
+    for group in judged.findings:
+        note_membership(group, facts.changes, 2 * (window_ms + job.round_ms))
+    return facts
 
 
 def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:

@@ -15,9 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.errors import NoLog
 from rgd.analysis.explained import note_policies
 from rgd.core.exchange.messages import RoundRecord
@@ -36,27 +38,6 @@ DAMAGES_LISTED_MAX: Final = 20
 
 _SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """From (inclusive) until (exclusive), in ms since 1970; None is open."""
-
-    from_ms: int | None = None
-    to_ms: int | None = None
-
-    def holds(self, timestamp_ms: int) -> bool:
-        """Whether a moment lies in the range."""
-        return (self.from_ms is None or timestamp_ms >= self.from_ms) and not self.is_over(
-            timestamp_ms
-        )
-
-    def is_over(self, timestamp_ms: int) -> bool:
-        """Whether a moment lies behind the range."""
-        return self.to_ms is not None and timestamp_ms >= self.to_ms
-
-
-ALWAYS: Final = TimeRange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +165,22 @@ def _segments_of(path: str) -> list[Path]:
     return found
 
 
-def overlaps(segment: Path, following: Path | None, within: TimeRange) -> bool:
+def segments_within(segments: Sequence[Path], within: TimeRange) -> list[Path]:
+    """The segments that may hold entries of a time range, of those that `find_segments` found."""
+    followed = zip_longest(segments, segments[1:])
+    return [
+        segment
+        for segment, following in followed
+        if _overlaps(segment, _same_log(segment, following), within)
+    ]
+
+
+def _same_log(segment: Path, following: Path | None) -> Path | None:
+    """The next segment, if it is of the same log."""
+    return following if following is not None and following.parent == segment.parent else None
+
+
+def _overlaps(segment: Path, following: Path | None, within: TimeRange) -> bool:
     """Whether a segment may hold entries of a time range; looks at two first entries only.
 
     Args:

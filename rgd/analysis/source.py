@@ -16,7 +16,6 @@ The report itself takes `rgd.analysis.reading`: a source costs Spark three more 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,15 +32,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
+from rgd.analysis.asked import TimeRange
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import ROWS, ddl
-from rgd.analysis.segments import (
-    Contents,
-    TimeRange,
-    find_segments,
-    overlaps,
-    read_segment,
-)
+from rgd.analysis.segments import Contents, find_segments, read_segment, segments_within
 
 _TIME: Final = ("broker_timestamp",)
 
@@ -63,13 +57,8 @@ class _Reader(DataSourceReader):
 
     @override
     def partitions(self) -> Sequence[InputPartition]:
-        segments = find_segments(self._paths)
-        followed = zip_longest(segments, segments[1:])
-        return [
-            SegmentPartition(str(segment))
-            for segment, following in followed
-            if overlaps(segment, _same_log(segment, following), self._within)
-        ]
+        segments = segments_within(find_segments(self._paths), self._within)
+        return [SegmentPartition(str(segment)) for segment in segments]
 
 
 class _RowsReader(_Reader):
@@ -126,11 +115,6 @@ def _narrowed(within: TimeRange, one: Filter) -> TimeRange | None:
             return replace(within, to_ms=min(value + 1, within.to_ms or value + 1))
         case _:
             return None
-
-
-def _same_log(segment: Path, following: Path | None) -> Path | None:
-    """The next segment, if it is of the same log."""
-    return following if following is not None and following.parent == segment.parent else None
 
 
 def _segment(partition: InputPartition) -> str:

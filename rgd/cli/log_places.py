@@ -192,7 +192,7 @@ def _telling() -> Iterator[list[RgdError]]:
         told.append(error)
 
 
-def read_time(text: str) -> int:
+def read_time(text: str, option: str = "--time") -> int:
     """Milliseconds since 1970 of a time that a person wrote.
 
     Raises:
@@ -206,7 +206,7 @@ def read_time(text: str) -> int:
         expected = (
             f"expected ISO 8601, such as 2026-11-22T09:00:00, or ms since 1970, got {text[:60]!r}"
         )
-        raise ConfigError(Fault(SOURCE, "--time", expected)) from error
+        raise ConfigError(Fault(SOURCE, option, expected)) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

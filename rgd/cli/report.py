@@ -5,6 +5,7 @@ progress on a terminal (none in a pipe), and the table.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+# ruff: noqa: PLR0913 -- a command's parameters are its options
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,10 @@ from rgd.cli.table import print_table
 from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
+    from rgd.analysis.asked import Asked, TimeRange
     from rgd.analysis.report import Summary
+
+_TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
 
 
 def report(
@@ -37,9 +41,44 @@ def report(
             metavar="S", help="Seconds in a window; default: one round, more in long logs."
         ),
     ] = None,
+    from_time: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help=f"Only from this time on: {_TIME}.")
+    ] = None,
+    to_time: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help=f"Only before this time: {_TIME}.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this group; may be repeated.")
+    ] = None,
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this tenant's groups; may be repeated."),
+    ] = None,
 ) -> None:
     """Say who got what and whether it was fair: HTML, Parquet, summary.json and a table."""
-    write_report(logs, out, master=master, window_s=window_s)
+    from rgd.analysis.asked import Asked
+
+    asked = Asked(_range(from_time, to_time), frozenset(group or ()), frozenset(tenant or ()))
+    write_report(logs, out, master=master, window_s=window_s, asked=asked)
+
+
+def _range(from_time: str | None, to_time: str | None) -> "TimeRange":
+    """The time range of two options.
+
+    Raises:
+        ConfigError: one is no time, or the range is empty.
+    """
+    from rgd.analysis.asked import TimeRange
+    from rgd.cli.log_places import read_time
+
+    from_ms, to_ms = (
+        None if text is None else read_time(text, option)
+        for text, option in ((from_time, "--from"), (to_time, "--to"))
+    )
+    if from_ms is not None and to_ms is not None and to_ms <= from_ms:
+        expected = f"expected a time after --from ({from_time}), got {to_time}"
+        raise ConfigError(Fault("command line", "--to", expected))
+    return TimeRange(from_ms, to_ms)
 
 
 def write_report(
@@ -48,22 +87,30 @@ def write_report(
     *,
     master: str | None = None,
     window_s: float | None = None,
+    asked: "Asked | None" = None,
 ) -> None:
     """Make the report and print its findings; `rgd demo` ends with this too.
 
     Raises:
         ConfigError, AnalysisError, Unavailable: as `run_report`.
     """
+    from rgd.analysis.asked import EVERYTHING
     from rgd.analysis.report import run_report
 
-    with _progress() as tell, _as_files([*map(str, logs)], tell) as paths:
-        summary = run_report(paths, out, master=master, window_s=window_s, progress=tell)
+    asked = asked or EVERYTHING
+    with _progress() as tell, _as_files([*map(str, logs)], asked.within, tell) as paths:
+        summary = run_report(
+            paths, out, master=master, window_s=window_s, asked=asked, progress=tell
+        )
     _print(summary)
 
 
 @contextmanager
-def _as_files(places: list[str], tell: Callable[[str], None]) -> Iterator[list[str]]:
+def _as_files(
+    places: list[str], within: "TimeRange", tell: Callable[[str], None]
+) -> Iterator[list[str]]:
     """The places with folders of copies instead of tiers in buckets, while the report is made."""
+    from rgd.analysis.asked import ALWAYS
     from rgd.storage.copying import copy_logs, is_bucket
     from rgd.storage.objects import Objects
 
@@ -75,9 +122,12 @@ def _as_files(places: list[str], tell: Callable[[str], None]) -> Iterator[list[s
                 path = stack.enter_context(tempfile.TemporaryDirectory(prefix="rgd-report-"))
                 tell(f"copying {place}")
                 try:
-                    copy_logs(Objects(place), Path(path))
+                    copied = copy_logs(Objects(place), Path(path), within.from_ms, within.to_ms)
                 except ValueError as error:
                     raise ConfigError(Fault("command line", "LOG", str(error))) from error
+                if copied == 0 and within != ALWAYS:
+                    expected = f"{place} has no segment between --from and --to"
+                    raise ConfigError(Fault("command line", "LOG", expected))
             paths.append(path.removeprefix("file://"))
         yield paths
 

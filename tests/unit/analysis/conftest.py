@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rgd.analysis.asked import ALWAYS, Asked, TimeRange
 from rgd.analysis.clocks import align_clocks
 from rgd.analysis.fairness import Judged, judge
 from rgd.analysis.findings import summarise
@@ -17,7 +18,7 @@ from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import HEADERS, arrow
-from rgd.analysis.segments import find_segments
+from rgd.analysis.segments import find_segments, segments_within
 from rgd.analysis.windows import GroupWindows, join
 
 
@@ -31,21 +32,22 @@ class Logs:
         window_ms: int = 1000,
         rows_max: int = 200_000,
         round_ms: float = 1000.0,
+        within: TimeRange = ALWAYS,
     ) -> None:
+        self.within = within
         self.window_ms = window_ms
         self.round_ms = round_ms
-        segments = [str(segment) for segment in find_segments([str(folder)])]
+        segments = [*map(str, segments_within(find_segments([str(folder)]), within))]
         sampling = Sampling()
-        headers = [batch for one in segments for batch in segment_headers(one, sampling)]
+        headers = [batch for one in segments for batch in segment_headers(one, sampling, within)]
         self.clocks = align_clocks(
             pa.Table.from_batches(headers, arrow(HEADERS)), sampling, round_ms
         )
+        options: Any = {"clocks": self.clocks, "asked": Asked(within), "rows_max": rows_max}
         batches = [
             batch
             for segment in segments
-            for batch in segment_pieces(
-                segment, window_ms, round_ms=round_ms, clocks=self.clocks, rows_max=rows_max
-            )
+            for batch in segment_pieces(segment, window_ms, round_ms=round_ms, **options)
         ]
         table = pa.Table.from_batches(batches)
         told = zip(table["group"].to_pylist(), table["stats"].to_pylist(), strict=True)
@@ -77,9 +79,8 @@ class Logs:
 
     def facts(self) -> LogFacts:
         """What the logs are."""
-        return gather(
-            self.stats, round_ms=self.round_ms, window_ms=self.window_ms, clocks=self.clocks
-        )
+        lengths: Any = {"round_ms": self.round_ms, "window_ms": self.window_ms}
+        return gather(self.stats, **lengths, clocks=self.clocks, within=self.within)
 
 
 @pytest.fixture

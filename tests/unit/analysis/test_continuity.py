@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from rgd.analysis.asked import TimeRange
 from rgd.analysis.continuity import Stretch, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.wire.segment import segment_name
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage
 
 GOLD = Usage("gold", admitted=10, wanted=20, quota=100)
 
@@ -170,6 +171,26 @@ def test_a_part_whose_entry_is_lost_is_missing_once(tmp_path: Path, read_logs: R
     maker.close()
 
     assert read_logs(tmp_path).facts().missing == 1
+
+
+@pytest.mark.parametrize(("from_ms", "records"), [(10_500, 7), (12_500, 5)])
+def test_what_lies_outside_a_time_range_is_not_missing(
+    tmp_path: Path, read_logs: ReadLogs, from_ms: int, records: int
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    for _ in range(3):
+        maker.rounds(10, GOLD)
+        maker.roll()
+    damaged = tmp_path / segment_name(10)
+    whole = bytearray(damaged.read_bytes())
+    whole[len(whole) // 2 - 1] ^= 0xFF  # in the entry of the round that ends after 16 s
+    damaged.write_bytes(whole)
+
+    within = TimeRange(START_MS + from_ms, START_MS + 18_500)
+    facts = read_logs(tmp_path, within=within).facts()
+
+    assert (facts.damaged, facts.missing, facts.records, facts.open) == (1, 1, records, ())
+    assert facts.from_ms == START_MS + from_ms + 500
 
 
 def test_a_restart_is_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:

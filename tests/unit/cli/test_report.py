@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rgd.analysis import report as analysis
+from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
 from rgd.cli.report import write_report
 from rgd.errors import Unavailable
 from tests.unit.cli.conftest import Rgd
@@ -40,18 +41,35 @@ def test_options_reach_the_job_and_findings_the_terminal(
         "report", "log/east", "log/west", "--out", tmp_path, "--master", "local[1]", "--window-s", 5
     )
     assert (outcome.code, outcome.err) == (0, "")
-    assert ran == [(["log/east", "log/west"], tmp_path, {"master": "local[1]", "window_s": 5.0})]
+    options = {"master": "local[1]", "window_s": 5.0, "asked": EVERYTHING}
+    assert ran == [(["log/east", "log/west"], tmp_path, options)]
     for text in ("[gold]", "12.5", "Nobody was starved.", f"report: {tmp_path / 'report.html'}"):
         assert text in outcome.out
+
+
+def test_what_is_asked_reaches_the_job(
+    rgd: Rgd, ran: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    times = ("--from", "2026-11-22T09:00:00", "--to", "1795341600000")
+    names = ("--group", "gold", "--group", "tin", "--tenant", "acme")
+    assert rgd("report", "log", "--out", tmp_path, *times, *names).code == 0
+    hour = TimeRange(1_795_338_000_000, 1_795_341_600_000)
+    assert ran[0][2]["asked"] == Asked(hour, frozenset({"gold", "tin"}), frozenset({"acme"}))
+
+
+def test_a_time_range_that_is_none_is_refused(rgd: Rgd, tmp_path: Path) -> None:
+    for times, error in (("noon", "--from: expected ISO"), ("20", "--to: expected a time after")):
+        outcome = rgd("report", "log", "--out", tmp_path, "--from", times, "--to", "20")
+        assert outcome.code != 0
+        assert error in outcome.err
 
 
 def test_the_demo_writes_its_report_the_same_way(
     ran: list[tuple[Any, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_report([tmp_path / "log"], tmp_path / "report")
-    assert ran == [
-        ([str(tmp_path / "log")], tmp_path / "report", {"master": None, "window_s": None})
-    ]
+    options = {"master": None, "window_s": None, "asked": EVERYTHING}
+    assert ran == [([str(tmp_path / "log")], tmp_path / "report", options)]
     assert "report.html" in capsys.readouterr().out
 
 

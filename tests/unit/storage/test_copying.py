@@ -26,6 +26,19 @@ def test_copies_are_what_was_uploaded(tier_place: str, tmp_path: Path) -> None:
     }
 
 
+def test_segments_outside_a_time_range_are_not_copied(tier_place: str, tmp_path: Path) -> None:
+    objects = Objects(tier_place)
+    tier = LogTier(objects, "usage/a/1")
+    for hour in range(5):
+        data = f"hour {hour}".encode()
+        times = (3_600_000 * hour, 3_600_000 * (hour + 1) - 1)
+        facts = TieredSegment(10 * hour, 10 * hour + 9, *times, len(data), checksum_of(data))
+        tier.put(facts, data, b"")
+    assert copy_logs(objects, tmp_path / "copy", 3 * 3_600_000 - 1, 3 * 3_600_000 + 1) == 2
+    assert {path.read_text() for path in (tmp_path / "copy").rglob("*.log")} == {"hour 2", "hour 3"}
+    assert copy_logs(objects, tmp_path / "none", 5 * 3_600_000) == 0
+
+
 def test_only_buckets_are_copied() -> None:
     assert is_bucket("s3://bucket/below")
     assert not any(map(is_bucket, ("some/where", "/some/where", "file:///some/where")))
