@@ -101,7 +101,7 @@ whole rounds without one and without a debt. Requests without a topic count as o
 TOPICS_MAX share one part. A new topic has its part at once (under
 `proportional` the even part of the 1 % until the round ends). Its bucket lacks as many tokens as the whole
 share's bucket lacks, so it waits `shares.burst_ms` at most. An idle topic has no part. A change is in force
-at once. A `shared` group in debt is divided when its debt is paid.
+at once. The bucket of the whole share refuses, too, so a divided group never gets more than a `shared` one.
 
 A file is accepted or refused as a whole: after a single error the old policies stay in force. Each error is
 reported with its line, `groups.yaml:12: groups.gold.blocked: expected true or false, got 1`. rgd never guesses:

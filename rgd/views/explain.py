@@ -142,12 +142,13 @@ def _limit(
 def _group(
     broker: Broker, name: Request, group: Group, set_at: tuple[ScopeView, ...], now: Nanos
 ) -> LevelView:
-    """The view of a resource group; the topic's part decides where the share is divided."""
+    """The view of a resource group; where its share is divided, the topic's part decides, too."""
     key = GroupKey(group.name, name.kind)
     state, split = broker.limiter.state(key), broker.limiter.split_of(key)
     part = None if split is None else split.look(name.topic, now)
     decides: LevelState | None = state if split is None else part
     row = broker.usage.rows(key).get(broker.settings.sender.broker)
+    waits = 0 if decides is None else max(_retry_after_ms(one, now) for one in (state, decides))
     messages, size = (
         _dimension(
             dimension,
@@ -172,7 +173,7 @@ def _group(
         topic_split=group.topic_split or broker.settings.topic_split,
         messages=messages,
         bytes=size,
-        retry_after_ms=0 if group.shadow else _retry_after_ms(decides, now),
+        retry_after_ms=0 if group.shadow else waits,
         refused_last_minute=_refused_last_minute(broker, state, now),
         leases=_leases(broker, state),
         soft=_soft(group, state),

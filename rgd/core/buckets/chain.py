@@ -4,7 +4,7 @@ Law: a chain is made from exactly one policy snapshot; a new snapshot drops all 
 
 The order is broker, resource groups (topic's, namespace's, tenant's: each
 distinct group once), topic, subscription. If a group's share is
-divided over topics (`rgd.core.buckets.split`), the topic's part replaces the
+divided over topics (`rgd.core.buckets.split`), the topic's part follows the
 group.
 """
 
@@ -87,14 +87,13 @@ class Chain:
             self.deciding = tuple(level for level in levels if not level.shadow)
         #: Those of the shadows that are soft limits.
         self.softs = tuple(level for level in self.shadows if isinstance(level, SoftState))
-        #: The levels that replace a group whose share is divided over topics.
+        #: The topic's parts of groups whose shares are divided over topics.
         self.parts = tuple(level for level in levels if isinstance(level, TopicPart))
         #: What may be given back (`rgd.core.buckets.settle`); None: its grants are not counted.
         self.unsettled = unsettled
         #: What the last partial grant refused, as it was counted as demand: group, units, attempt.
         self.unmet: Sequence[Unmet] = ()
-        #: Whether no level is a shadow or a topic's part, so each one decides and is charged alone,
-        #: and nothing else counts the grants.
+        #: Whether no level is a shadow, and nothing but groups counts the grants.
         self.is_plain = not self.shadows and not self.parts and unsettled is None
         #: The counters that a grant adds to.
         self.counters = tuple(group.counters for group in groups)

@@ -30,8 +30,7 @@ def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them 
         for level in chain.shadows:
             level.charge_shadow(messages, size, now)
         for part in chain.parts:
-            if not part.shadow:
-                part.charge_group(messages, size)
+            part.count(messages, size)
         for counters in chain.counters:
             counters.admit(messages, size, attempt, topic, now, requests)
         if settles and chain.unsettled is not None:

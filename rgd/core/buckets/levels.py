@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.soft import SoftState
-from rgd.core.buckets.split import SplitShare
+from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.buckets.throttled import ThrottledTable
 from rgd.core.demand.counters import Touched
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
@@ -98,13 +98,8 @@ class Levels:
         #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
-        #: Groups that will be divided once they have no debt, and the last generation of chains that
-        #: may refer to them undivided.
-        self._unsplit: dict[GroupKey, int] = {}
-        #: Groups whose topics are being weighed (`SplitShare.weigh`), and those for which the round
-        #: is still to be ended, in turn.
-        self._weighing: dict[GroupKey, None] = {}
-        self._unended: deque[GroupKey] = deque()
+        #: The topics' parts that are still to be weighed after a round; None: there are none.
+        self._unweighed: Iterator[TopicPart] | None = None
         #: The depth of groups' buckets, and the least since the first change that a group may have
         #: missed.
         self._group_burst_ns = self._least_burst_ns = settings.burst_ns
@@ -132,7 +127,7 @@ class Levels:
     def is_behind(self) -> bool:
         """Whether `work` has something to do."""
         behind = self._group_change.left or self._limit_change.left
-        return bool(behind or self._weighing or self._unended)
+        return bool(behind or self._unweighed)
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) of the snapshot in force that was requested since it exists."""
@@ -162,10 +157,8 @@ class Levels:
             # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
             self._group_order.append(state)
-        elif state.generation != self._group_change.generation or self._may_divide(state, now):
+        elif state.generation != self._group_change.generation:
             self._refresh(state, group, now)
-        if key in self._unsplit:
-            self._unsplit[key] = self._generation
         return state
 
     def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
@@ -213,7 +206,6 @@ class Levels:
             for key in keys:
                 if (state := self._groups.get(key)) is not None:
                     self._follow(state, now)
-            self._weigh(self._bounds.slice_levels, now)
         if changes.limits:
             self._limit_change.happen(len(self._limit_order), now)
 
@@ -235,15 +227,14 @@ class Levels:
             self._change_groups(now)
 
     def end_round(self, now: Nanos) -> None:
-        """Begin to weigh the topics of divided shares; divide shares that have paid their debt.
+        """Begin to weigh the topics of divided shares.
 
         If the topics of an earlier round are still being weighed, this round is weighed with the
         next.
         """
-        if not self._unended:
-            self._unended.extend(self._splits)
+        if self._unweighed is None:
+            self._unweighed = _parts_of([*self._splits.values()])
         self._weigh(self._bounds.slice_levels, now)
-        self._divide_paid(now)
 
     def work(self, now: Nanos) -> None:
         """Process a slice of the levels behind the last change and of the topics to be weighed."""
@@ -300,8 +291,7 @@ class Levels:
         group = self._snapshot.groups.get(state.key.group)
         if group is None:
             del self._groups[state.key]
-            self._unsplit.pop(state.key, None)
-            self._undivide(state.key)
+            self._splits.pop(state.key, None)
             return False
         self._refresh(state, group, now)
         return True
@@ -309,9 +299,6 @@ class Levels:
     def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
         kind = state.key.kind
         quota, share = group.rates(kind), self._share_of(group, kind, now)
-        if state.burst_ns != self._group_burst_ns:
-            # Each part would have to follow the depth at once, so the share is divided again.
-            self._undivide(state.key)
         state.shadow = group.shadow
         self._soften(state, group)
         change = self._group_change
@@ -335,8 +322,6 @@ class Levels:
         change = self._group_change
         state.pause(change.since, change.at)
         if self._least_burst_ns < state.burst_ns:
-            # As for each change of the depth (`_refresh`).
-            self._undivide(state.key)
             state.burst_ns = self._least_burst_ns
             self._set_rates(state, quota, share, change.at)
 
@@ -357,62 +342,20 @@ class Levels:
     def _split(self, state: GroupState, group: Group, now: Nanos) -> None:
         """Divide a group's share over topics, or stop dividing it, as its policy says."""
         mode, split = group.topic_split or self._topic_split, self._splits.get(state.key)
-        used_in = self._unsplit.pop(state.key, self._generation)
-        if mode is TopicSplit.SHARED or self._group_burst_ns == 0:
-            # Without depth the group grants one request by debt (a daemon without peers), and each
-            # topic must not. The group's own buckets were charged with everything meanwhile.
-            self._undivide(state.key)
-        elif split is not None:
-            split.set_mode(mode)
-            self._weighing[state.key] = None
-        elif state.owes(now):
-            # Parts start without debt, so the debt would be granted twice.
-            self._unsplit[state.key] = used_in
-        else:
+        if mode is TopicSplit.SHARED:
+            self._splits.pop(state.key, None)
+        elif split is None:
             self._splits[state.key] = SplitShare(state, mode, self._settings, now)
-
-    def _undivide(self, key: GroupKey) -> None:
-        self._splits.pop(key, None)
-        self._weighing.pop(key, None)
-
-    def _may_divide(self, state: GroupState, now: Nanos) -> bool:
-        """Whether a share has paid its debt, and no chain refers to it undivided."""
-        used_in = self._unsplit.get(state.key, self._generation)
-        return used_in != self._generation and not state.owes(now)
-
-    def _divide_paid(self, now: Nanos) -> None:
-        """Divide a slice of the shares that have paid their debt.
-
-        If a chain refers to one of them, all chains are dropped. Then the other shares are divided
-        when they are next used (`group`).
-        """
-        is_used = False
-        for key in list(islice(self._unsplit, self._bounds.slice_levels)):
-            state, used_in = self._groups[key], self._unsplit[key]
-            if state.owes(now):
-                # It is looked at again after all others.
-                self._unsplit[key] = self._unsplit.pop(key)
-            else:
-                self._follow(state, now)
-                is_used |= used_in == self._generation
-        if is_used:
-            self._drop_chains()
+        elif split.mode is not mode:
+            split.mode = mode
+            split.redivide(now)
 
     def _weigh(self, count: int, now: Nanos) -> None:
-        """Weigh the topics of the groups in turn, at most `count`."""
-        while count > 0 and (self._weighing or self._unended):
-            if not self._weighing:
-                key = self._unended.popleft()
-                count -= 1
-                if (split := self._splits.get(key)) is not None:
-                    split.end_round()
-                    self._weighing[key] = None
-                continue
-            key = next(iter(self._weighing))
-            split = self._splits[key]
-            count -= split.weigh(count, now)
-            if split.is_weighed:
-                del self._weighing[key]
+        for part in islice(self._unweighed or (), count):
+            part.close_round(now)
+            count -= 1
+        if count:
+            self._unweighed = None
 
     def _refresh_limit(self, level: LimitState) -> bool:
         """Apply the rates in force to a limit; False if it no longer exists."""
@@ -432,6 +375,13 @@ class Levels:
             level.set_rates(rates, rates, change.at)
         level.generation = change.generation
         return True
+
+
+def _parts_of(splits: list[SplitShare]) -> Iterator[TopicPart]:
+    """The topics' parts of shares whose round ends."""
+    for split in splits:
+        split.round += 1
+        yield from split.parts()
 
 
 def _nobody_listens() -> None:

@@ -270,11 +270,14 @@ class Limiter(Levels):
             return Chain((), (), blocked=BlockedTopic(topic, why, states))
         levels: list[LevelState | None] = [self.limit_of(LimitKey(kind, Level.BROKER), now)]
         for state in states:
-            step: LevelState = state
             if (split := self.split_of(state.key)) is not None:
-                step = part = split.part(topic, now)
+                part = split.part(topic, now)
                 part.ask(attempt, held, now)
-            levels += (step, state.soft)
+                # A shadow's part counts what either of them would refuse.
+                levels += (part,) if state.shadow else (state, part)
+            else:
+                levels.append(state)
+            levels.append(state.soft)
         if topic is not None:
             levels.append(self.limit_of(LimitKey(kind, Level.TOPIC, topic), now))
             if subscription is not None:

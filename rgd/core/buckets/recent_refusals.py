@@ -102,23 +102,6 @@ class RecentRefusals:
         self.ends_at = (number + 1) * REFUSAL_SLOT_NS
 
 
-class PartRefusals(RecentRefusals):
-    """What a part of a level refused; it is counted for the whole level, too."""
-
-    __slots__ = ("_whole",)
-
-    def __init__(self, whole: RecentRefusals) -> None:
-        super().__init__()
-        self._whole = whole
-
-    def count(
-        self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
-    ) -> None:
-        """Count on the part and on the whole."""
-        super().count(messages, size, dimension, attempt, now)
-        self._whole.count(messages, size, dimension, attempt, now)
-
-
 class _Counts:
     """Mutable counts for `Refusals`."""
 

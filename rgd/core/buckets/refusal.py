@@ -328,7 +328,8 @@ def _may_want(
     for level in refusing:
         # A counterfactual bucket that is not faster than the real one never has more tokens.
         if not level.flows_faster(live_brokers):
-            if level.group is None or blocker is not None:
+            # A group and a topic's part of it are one.
+            if level.group is None or blocker not in {None, level.group}:
                 return ()
             blocker = level.group
     if blocker is None:

@@ -11,6 +11,7 @@ from rgd.core.policies.model import Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk
+from tests.unit.core.buckets.split_house import parts_of
 from tests.unit.core.values import key, ms, rates
 
 #: Messages that each topic asks for in a round.
@@ -25,7 +26,7 @@ def ask(desk: Desk, at: float) -> None:
 def parts(desk: Desk, at: float) -> list[float]:
     split = desk.broker.limiter.split_of(key())
     assert split is not None
-    return [(part.share.messages or 0) / 1000 for part in split.parts(ms(at))]
+    return [(part.share.messages or 0) / 1000 for part in parts_of(split, ms(at))]
 
 
 def test_the_daemons_default_divides_and_a_round_weighs_anew(seat: Seat) -> None:

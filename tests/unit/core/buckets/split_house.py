@@ -7,7 +7,7 @@ from typing import Final
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.buckets.split import SplitShare
+from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -27,6 +27,14 @@ A, B, C = (f"persistent://{NAMESPACE}/{name}" for name in "abc")
 
 def gold(mode: TopicSplit | None, units: float | None = 1000, *, shadow: bool = False) -> Group:
     return Group("gold", Limit(publish=rates(units)), topic_split=mode, shadow=shadow)
+
+
+def parts_of(split: SplitShare, now: int) -> list[TopicPart]:
+    """Every active part, up to date."""
+    parts = split.parts()
+    for part in parts:
+        part.follow(split, Nanos(now))
+    return parts
 
 
 class House:
@@ -79,8 +87,7 @@ class House:
 
     def parts(self) -> list[float]:
         """Each active topic's messages a second, in the order in which they came."""
-        parts = self.split().parts(Nanos(self.now))
-        return [(part.share.messages or 0) / MILLI for part in parts]
+        return [(part.share.messages or 0) / MILLI for part in parts_of(self.split(), self.now)]
 
     def _share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         whole = group.rates(kind)

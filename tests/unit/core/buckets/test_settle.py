@@ -156,7 +156,7 @@ def test_a_topics_weight_is_of_what_it_used_and_needed() -> None:
     shares = one.split_of(key("gold", Kind.DISPATCH))
     assert shares is not None
     part = shares.part(TOPIC, START)
-    part.close_round()
+    part.close_round(START)
     # In its first round a topic counts as if it had been there in the one before.
     assert part.usage == Pair(2 * 40, 2 * 400)
 
