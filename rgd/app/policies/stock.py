@@ -14,7 +14,6 @@ daemons know different topics, and topics are not part of the hash that they com
 """
 
 import asyncio
-import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +39,6 @@ from rgd.ports.stock import (
     StockStore,
 )
 
-#: Namespaces that are hashed in one call; all daemons must use the same number.
-PIECE: Final = 256
 #: Each pause is shortened by up to this fraction of a poll, so that daemons do not poll in step.
 JITTER: Final = 0.1
 
@@ -314,21 +311,8 @@ def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
 
 
 def hash_of(stock: StockPolicies) -> int:
-    """The hash that daemons compare, over the policies that every daemon reads.
-
-    It is computed piece by piece, because encoding all namespaces as JSON at once would delay requests even
-    from a thread.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    names = sorted(stock.namespaces)
-    pieces = [StockPolicies(groups=stock.groups, broker=stock.broker)]
-    pieces += [
-        StockPolicies(namespaces={name: stock.namespaces[name] for name in names[at : at + PIECE]})
-        for at in range(0, len(names), PIECE)
-    ]
-    for piece in pieces:
-        digest.update(policies_hash(snapshot_of(piece)).to_bytes(8, "big"))
-    return (int.from_bytes(digest.digest(), "big") >> 1) or 1
+    """The hash that daemons compare, over the policies that every daemon reads: no topics'."""
+    return policies_hash(snapshot_of(replace(stock, topics={})))
 
 
 def _differ(one: StockPolicies, other: StockPolicies) -> bool:

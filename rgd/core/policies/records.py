@@ -13,7 +13,7 @@ subscription), `backlog:namespace:NAMESPACE`, `backlog:topic:TOPIC`.
 `rgd.wire.policies` encodes records.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -237,8 +237,8 @@ def _parted(key: str) -> tuple[str, str]:
     return key[:end], key[end:]
 
 
-def records_of(snapshot: PolicySnapshot, writer: str) -> Iterable[PolicyRecord]:
-    """Convert a snapshot to first-revision records, by which a groups file seeds an empty table."""
+def values_of(snapshot: PolicySnapshot) -> Iterator[tuple[str, Value]]:
+    """Every policy of a snapshot, by its key."""
     attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
     by_name: tuple[tuple[str, Mapping[str, Value]], ...] = (
         (GROUP, snapshot.groups),
@@ -252,13 +252,15 @@ def records_of(snapshot: PolicySnapshot, writer: str) -> Iterable[PolicyRecord]:
         (BACKLOG_NAMESPACE, backlogs.namespaces),
         (BACKLOG_TOPIC, backlogs.topics),
     )
-    values: dict[str, Value] = {
-        prefix + name: value for prefix, values in by_name for name, value in values.items()
-    }
+    for prefix, values in by_name:
+        for name, value in values.items():
+            yield prefix + name, value
     if limits.broker != NOT_SET:
-        values[LIMIT_BROKER] = limits.broker
-    values.update(
-        (LIMIT_SUBSCRIPTION + subscription_name(topic, name), limit)
-        for (topic, name), limit in limits.subscriptions.items()
-    )
-    return [PolicyRecord(key, 1, writer, value) for key, value in values.items()]
+        yield LIMIT_BROKER, limits.broker
+    for (topic, name), limit in limits.subscriptions.items():
+        yield LIMIT_SUBSCRIPTION + subscription_name(topic, name), limit
+
+
+def records_of(snapshot: PolicySnapshot, writer: str) -> Iterable[PolicyRecord]:
+    """Convert a snapshot to first-revision records, by which a groups file seeds an empty table."""
+    return [PolicyRecord(key, 1, writer, value) for key, value in values_of(snapshot)]

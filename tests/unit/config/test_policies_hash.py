@@ -1,4 +1,4 @@
-"""The hash of a snapshot: the same for what says the same, another for everything else, and pinned.
+"""The hash of a snapshot: the same for what says the same, another for everything else.
 
 Not covered: who compares hashes (rgd.app).
 """
@@ -10,18 +10,14 @@ from pathlib import Path
 import pytest
 
 from rgd.config.groups import load_groups
-from rgd.config.policies_hash import SLICE, policies_hash
+from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import (
-    NOT_SET,
-    BacklogQuota,
-    BacklogQuotas,
-    Backlogs,
     Limits,
     LocalLimit,
     Rates,
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from tests.unit.config.groups_file import EVERYTHING, OLD_SNAPSHOT, SNAPSHOT, TOPIC
+from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
 
 
 def load(tmp_path: Path, text: str) -> PolicySnapshot:
@@ -53,13 +49,6 @@ def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) == policies_hash(SNAPSHOT)
-
-
-def test_it_is_pinned_so_that_versions_agree() -> None:
-    assert (policies_hash(EMPTY_SNAPSHOT), policies_hash(OLD_SNAPSHOT)) == (
-        68639833004390057,
-        4353072915680061083,
-    )
 
 
 def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
@@ -102,19 +91,9 @@ def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
     assert policies_hash(load(tmp_path, changed)) != policies_hash(SNAPSHOT)
 
 
-@pytest.mark.parametrize(
-    "snapshot",
-    [
-        pytest.param(PolicySnapshot(limits=Limits(topics={TOPIC: NOT_SET})), id="topic"),
-        pytest.param(
-            PolicySnapshot(limits=Limits(subscriptions={(TOPIC, "s"): NOT_SET})), id="sub"
-        ),
-        pytest.param(PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas()})), id="backlog"),
-        pytest.param(PolicySnapshot(named=frozenset({"a/b"})), id="named"),
-    ],
-)
-def test_an_entry_that_sets_nothing_hashes_like_none(snapshot: PolicySnapshot) -> None:
-    assert policies_hash(snapshot) == policies_hash(EMPTY_SNAPSHOT)
+def test_names_that_only_exist_do_not_count() -> None:
+    named = PolicySnapshot(named=frozenset({"a/b"}))
+    assert policies_hash(named) == policies_hash(EMPTY_SNAPSHOT)
 
 
 @pytest.mark.parametrize(
@@ -129,21 +108,3 @@ def test_values_that_only_a_table_can_have_count_too(limit: LocalLimit) -> None:
     assert policies_hash(PolicySnapshot(limits=Limits(topics={TOPIC: limit}))) != policies_hash(
         plain
     )
-
-
-def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
-    snapshots = [
-        PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
-        for quota in (BacklogQuota(), BacklogQuota(-7, 0), BacklogQuota(-1, -9))
-    ]
-    assert len({policies_hash(snapshot) for snapshot in snapshots}) == 1
-
-
-def test_many_names_are_hashed_in_slices_in_whatever_order_they_come() -> None:
-    names = [f"acme/n{number}" for number in range(2 * SLICE + 1)]
-    limit = LocalLimit(publish=Rates(1))
-    hashes = {
-        policies_hash(PolicySnapshot(limits=Limits(namespaces=dict.fromkeys(some, limit))))
-        for some in (names, names[::-1], sorted(names))
-    }
-    assert len(hashes) == 1
