@@ -189,19 +189,19 @@ class ReleaseBody(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class RatesBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """Rates of one kind, cluster-wide."""
+    """Rates of one kind, cluster-wide: null is unlimited, absent as in `GroupBody`."""
 
-    messages: ARate = None
-    bytes: ARate = None
+    messages: ARate | UnsetType = UNSET
+    bytes: ARate | UnsetType = UNSET
 
 
 class GroupBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """A group as in groups.yaml; it replaces the group whole."""
+    """A group as in groups.yaml. Null is the default; absent, too, in `PUT`, and `PATCH` keeps it."""
 
     publish: RatesBody = RatesBody()
     dispatch: RatesBody = RatesBody()
-    policy: APolicy | None = None
-    topic_split: ATopicSplit | None = None
-    shadow: Flag = False
-    soft: APart = None
-    blocked: Flag = False
+    policy: APolicy | UnsetType | None = UNSET
+    topic_split: ATopicSplit | UnsetType | None = UNSET
+    shadow: Flag | UnsetType = UNSET
+    soft: APart | UnsetType = UNSET
+    blocked: Flag | UnsetType = UNSET

@@ -11,9 +11,9 @@ not exist is made.
 import asyncio
 from dataclasses import replace
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
-from rgd.adapters.http.bodies import APart, APolicy, ARate, ATopicSplit, Flag
+from rgd.adapters.http.bodies import GroupBody, RatesBody
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
@@ -26,27 +26,7 @@ from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 from rgd.views.model import GroupView
 
-
-class RatesPatch(Struct, forbid_unknown_fields=True, frozen=True):
-    """Rates of one kind, cluster-wide: null is unlimited, absent keeps what is."""
-
-    messages: ARate | UnsetType = UNSET
-    bytes: ARate | UnsetType = UNSET
-
-
-class GroupPatchBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """What becomes of a group: null is the default, absent keeps what is."""
-
-    publish: RatesPatch = RatesPatch()
-    dispatch: RatesPatch = RatesPatch()
-    policy: APolicy | UnsetType | None = UNSET
-    topic_split: ATopicSplit | UnsetType | None = UNSET
-    shadow: Flag | UnsetType = UNSET
-    soft: APart | UnsetType = UNSET
-    blocked: Flag | UnsetType = UNSET
-
-
-_body = BodyDecoder(GroupPatchBody)
+_body = BodyDecoder(GroupBody)
 
 
 class GroupPatch:
@@ -82,7 +62,7 @@ def group_patch_endpoints(groups: GroupPatch) -> tuple[Endpoint, ...]:
             scope=Scope.ADMIN,
             handler=groups.patch,
             summary="Change what the body says of a group, and keep the rest.",
-            body=GroupPatchBody,
+            body=GroupBody,
             answers={
                 200: ResponseSpec("The group, in force here.", GroupView),
                 201: ResponseSpec("The group, which is new, in force here.", GroupView),
@@ -93,8 +73,8 @@ def group_patch_endpoints(groups: GroupPatch) -> tuple[Endpoint, ...]:
     )
 
 
-def patched(group: Group, body: GroupPatchBody) -> Group:
-    """The group as a patch leaves it."""
+def patched(group: Group, body: GroupBody) -> Group:
+    """The group with what a body says of it; the rest stays."""
     policy, topic_split = body.policy, body.topic_split
     return replace(
         group,
@@ -114,7 +94,7 @@ def _ppm(part: float | None) -> int | None:
     return None if part is None else round(part * PPM)
 
 
-def _patched_rates(rates: Rates, body: RatesPatch) -> Rates:
+def _patched_rates(rates: Rates, body: RatesBody) -> Rates:
     return Rates(_patched(rates.messages, body.messages), _patched(rates.bytes, body.bytes))
 
 

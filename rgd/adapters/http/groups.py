@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from rgd.adapters.http.bodies import GroupBody, RatesBody
+from rgd.adapters.http.bodies import GroupBody
+from rgd.adapters.http.group_patch import patched
 from rgd.adapters.http.paging import PAGE_BYTES, Page, page_names, page_of
 from rgd.adapters.http.reply import (
     NO_CONTENT,
@@ -23,10 +24,9 @@ from rgd.adapters.http.reply import (
 )
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import Turns
-from rgd.core.policies.model import Group, Limit, Rates, rate_of
+from rgd.core.policies.model import Group
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP
-from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
 
 GROUPS: Final = "/v1/groups"
@@ -73,7 +73,7 @@ class Groups:
     async def put(self, call: Call) -> Reply:
         """Create or replace a group; answers with it, in force."""
         name = check_entity(call.path["group"], "group")
-        group = group_of(name, _body.decode(call.body))
+        group = patched(Group(name), _body.decode(call.body))
         await self._daemon.change(GROUP + name, lambda _known: group)
         return json_reply(self._daemon.group(name))
 
@@ -99,20 +99,3 @@ class Groups:
 
 def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:
     return page.link_after(path, last) if has_more else NO_HEADERS
-
-
-def group_of(name: str, body: GroupBody) -> Group:
-    """The group that a body describes."""
-    return Group(
-        name,
-        quota=Limit(_rates_of(body.publish), _rates_of(body.dispatch)),
-        blocked=body.blocked,
-        shadow=body.shadow,
-        soft_ppm=None if body.soft is None else round(body.soft * PPM),
-        policy=body.policy,
-        topic_split=body.topic_split,
-    )
-
-
-def _rates_of(body: RatesBody) -> Rates:
-    return Rates(rate_of(body.messages), rate_of(body.bytes))

@@ -182,7 +182,7 @@ def test_a_group_is_read_with_exact_numbers() -> None:
 
     assert body.publish.messages == 9_007_199_254_740_993
     assert (body.publish.bytes, body.dispatch.messages, body.dispatch.bytes) == (5e6, 0.5, None)
-    assert (body.policy, body.shadow, body.blocked) == (SharePolicyName.STEAL, False, True)
+    assert (body.policy, body.shadow, body.blocked) == (SharePolicyName.STEAL, UNSET, True)
     assert body.topic_split is TopicSplit.EVEN
 
 
