@@ -20,7 +20,7 @@ from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import open_door
 from tests.support.pulsar_standalone import PulsarStandalone, pulsar_shell
 
-pytestmark = [pytest.mark.pulsar, pytest.mark.asyncio(loop_factories=["asyncio"])]
+pytestmark = pytest.mark.pulsar
 
 GROUP = "/admin/v2/resourcegroups/rgd-compared"
 NAMESPACE = "/admin/v2/namespaces/public/default/resourcegroup"
