@@ -19,6 +19,7 @@ import typer
 
 from rgd.cli.progress import byte_progress
 from rgd.errors import ConfigError, Fault, RgdError, Unavailable
+from rgd.text import printable
 
 if TYPE_CHECKING:
     from rgd.adapters.usagelog.inspecting import SegmentFacts
@@ -100,7 +101,7 @@ def seek(
         print(json.dumps({**asdict(found), "path": str(found.path)}))
     else:
         shown = "-" if found.index is None else found.index
-        print(f"{found.path} {found.offset} {shown} {shown_time(found.timestamp)}")
+        print(printable(f"{found.path} {found.offset} {shown} {shown_time(found.timestamp)}"))
 
 
 def verify(places: Places) -> None:
@@ -114,12 +115,10 @@ def verify(places: Places) -> None:
             with byte_progress(f"verifying {place}", check.size) as done:
                 for found in check.findings(done):
                     what = "not checked: " if isinstance(found, Note) else ""
-                    print(f"rgd: {what}{found}", file=sys.stderr)
+                    print(printable(f"rgd: {what}{found}"), file=sys.stderr)
             faults += check.faults
-            print(
-                f"{place}: {check.segments:,} segments, {check.entries:,} entries, {check.size:,} bytes; "
-                f"faults: {check.faults:,}"
-            )
+            counts = f"{check.segments:,} segments, {check.entries:,} entries, {check.size:,} bytes"
+            print(printable(f"{place}: {counts}; faults: {check.faults:,}"))
         faults += len(told)
     if faults:
         raise typer.Exit(1)
@@ -152,15 +151,14 @@ def upload(
     aside = uploader.set_aside
     if aside is not None:
         where = "" if aside.kept is None else f"; it is now {aside.kept.name}"
-        print(f"rgd: {aside.path}: {aside.why}{where}", file=sys.stderr)
+        print(printable(f"rgd: {aside.path}: {aside.why}{where}"), file=sys.stderr)
     total = sum(segment.size for segment in closed_on_disk(folder))
     before = uploader.counts.uploaded_segments
     with byte_progress(f"uploading {folder}", total) as done:
         uploader.catch_up(lambda segment: done(segment.size))
     count = uploader.counts.uploaded_segments - before
-    print(
-        f"{count} segments, {uploader.counts.uploaded_bytes:,} bytes to {tier_url}/{uploader.tier.prefix}"
-    )
+    where = f"{tier_url}/{uploader.tier.prefix}"
+    print(printable(f"{count} segments, {uploader.counts.uploaded_bytes:,} bytes to {where}"))
 
 
 def _require_one_log(folder: Path) -> None:
@@ -188,7 +186,7 @@ def _telling() -> Iterator[list[RgdError]]:
     except Unavailable:
         raise
     except RgdError as error:
-        print(f"rgd: {error}", file=sys.stderr)
+        print(printable(f"rgd: {error}"), file=sys.stderr)
         told.append(error)
 
 

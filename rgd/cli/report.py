@@ -17,6 +17,7 @@ import typer
 
 from rgd.cli.table import print_table
 from rgd.errors import ConfigError, Fault
+from rgd.text import printable
 
 if TYPE_CHECKING:
     from rgd.analysis.asked import Asked, TimeRange
@@ -147,5 +148,5 @@ def _progress() -> Iterator[Callable[[str], None]]:
 def _print(summary: "Summary") -> None:
     print_table(summary.columns, summary.rows, text_columns=3)
     for sentence in summary.sentences:
-        print(sentence)
-    print(f"report: {summary.page}", flush=True)
+        print(printable(sentence))
+    print(printable(f"report: {summary.page}"), flush=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rgd.errors import ConfigError, Fault
+from rgd.text import printable
 
 if TYPE_CHECKING:
     from rgd.config.document import Document
@@ -38,7 +39,7 @@ def validate(
         except ConfigError as error:
             faults.extend(error.faults)
         else:
-            print(f"{file}: ok ({found})")
+            print(printable(f"{file}: ok ({found})"))
     if faults:
         raise ConfigError(*faults)
 

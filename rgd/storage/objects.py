@@ -236,7 +236,7 @@ class Objects:
             raise ObjectMissing(f"{self._at(name)}: there is no such object") from error
         except (kinds.PermissionDeniedError, kinds.UnauthenticatedError, PermissionError) as error:
             raise TierRefused(f"{self._at(name)}: {_words(error)}") from error
-        except (kinds.UnknownConfigurationKeyError, kinds.InvalidPathError) as error:
+        except (kinds.UnknownConfigurationKeyError, kinds.InvalidPathError, ValueError) as error:
             raise TierError(f"{self._at(name)}: {_words(error)}") from error
         except (kinds.BaseError, OSError) as error:
             raise TierDown(f"{self._at(name)}: {_words(error)}") from error

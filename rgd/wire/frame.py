@@ -243,7 +243,9 @@ def check_own_fields(fields: bytes) -> bytes:
 
     Raises:
         Malformed: it is not what protobuf writes, or it has fields that are Pulsar's own.
+        Oversize: no entry could take it.
     """
+    _check_size("own broker entry metadata", len(fields), BROKER_METADATA_MAX)
     try:
         body = BrokerEntryMetadataProto.FromString(fields)
     except DecodeError as exc:

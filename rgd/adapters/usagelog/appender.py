@@ -27,13 +27,14 @@ import numpy as np
 
 from rgd.adapters.usagelog.files import FolderLock, sync_path
 from rgd.adapters.usagelog.index import MarkWriter
+from rgd.adapters.usagelog.intercepting import added_by
 from rgd.adapters.usagelog.open_segment import OpenSegment, Run
 from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame import BrokerEntryMetadata, Entry, check_own_fields
+from rgd.wire.frame import BrokerEntryMetadata, Entry
 from rgd.wire.frame_runs import Framed, Stamps, consecutive, frame_each, frame_run
 from rgd.wire.log_records import PLAIN_PROPERTIES, POLICIES_BYTES_MAX, Item, LogEncoder
 from rgd.wire.segment import parse_segment_name, segment_name
@@ -365,7 +366,7 @@ class Appender:
                     BrokerEntryMetadata(
                         time,
                         index,
-                        b"".join(check_own_fields(own.intercept(time, index)) for own in owns),
+                        added_by(owns, time, index),
                     ),
                     unknown,
                 )

@@ -56,6 +56,14 @@ class Usurper(Odd):
         return b"\x10\x05"
 
 
+class Endless(Odd):
+    """Returns more than an entry can take."""
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
+        del timestamp_ms, index
+        return b"\x7a\x82\x40" + bytes(8194)
+
+
 def test_a_class_is_found_by_its_dotted_path_in_the_configured_order() -> None:
     text = f"AppendIndexMetadataInterceptor,{HERE}.Rack"
     log = Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": text}}).log
@@ -82,6 +90,7 @@ def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(f"{HERE}.Odd", "Malformed", id="no-fields"),
         pytest.param(f"{HERE}.Wordy", "TypeError", id="no-bytes"),
         pytest.param(f"{HERE}.Usurper", "Pulsar's", id="pulsars-fields"),
+        pytest.param(f"{HERE}.Endless", "above the limit of 4096", id="too-long"),
     ],
 )
 def test_one_that_cannot_be_used_is_named_with_what_was_expected(name: str, why: str) -> None:

@@ -254,3 +254,30 @@ def test_an_upload_says_what_it_set_aside(rgd: Rgd, folder: Path, tmp_path: Path
     done = rgd("log", "upload", str(folder), place)
     assert done.code == 0
     assert f"it is now {state.name}.damaged-0" in done.err
+
+
+def test_a_name_that_no_object_can_have_is_an_error_in_a_line(rgd: Rgd, folder: Path) -> None:
+    outcome = rgd(
+        "log", "upload", folder.rename(folder.with_name("a\x07b")), folder.parent / "tier"
+    )
+    assert outcome.code == 1
+    assert "illegal character" in outcome.err
+
+
+def test_names_of_folders_and_files_are_escaped(rgd: Rgd, folder: Path, tmp_path: Path) -> None:
+    red = folder.rename(tmp_path / "\x1b[31mred")
+    plain = tmp_path / "plain"
+    write_log(plain, pendings(COUNT), SETTINGS)
+    path = segments_in(red)[0]
+    path.write_bytes(b"?" + path.read_bytes()[1:])
+    tier = str(tmp_path / "\x1b]0;tier\x07")
+    for arguments in (
+        ("ls", red),
+        ("verify", red, tmp_path / "\x1b[0mmissing"),
+        ("seek", red, "--index", COUNT - 1),
+        ("upload", red, tier),
+        ("upload", plain, tier),
+    ):
+        outcome = rgd("log", *arguments)
+        assert not {"\x1b", "\x07"} & {*outcome.out, *outcome.err}, arguments
+        assert "\\x1b" in outcome.out + outcome.err

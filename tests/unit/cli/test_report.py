@@ -26,7 +26,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]
         return SimpleNamespace(
             columns=("group", "kind", "dimension", "wanted /s"),
             rows=[("[gold]", "publish", "messages", "12.5")],
-            sentences=["Nobody was starved."],
+            sentences=["Nobody was starved, \x1b[31mred\x1b[0m neither."],
             page=out / "report.html",
         )
 
@@ -43,7 +43,12 @@ def test_options_reach_the_job_and_findings_the_terminal(
     assert (outcome.code, outcome.err) == (0, "")
     options = {"master": "local[1]", "window_s": 5.0, "asked": EVERYTHING}
     assert ran == [(["log/east", "log/west"], tmp_path, options)]
-    for text in ("[gold]", "12.5", "Nobody was starved.", f"report: {tmp_path / 'report.html'}"):
+    for text in (
+        "[gold]",
+        "12.5",
+        "Nobody was starved, \\x1b[31mred\\x1b[0m neither.",
+        f"report: {tmp_path / 'report.html'}",
+    ):
         assert text in outcome.out
 
 

@@ -91,3 +91,9 @@ def test_what_a_terminal_would_act_on_is_escaped(rgd: Rgd, tmp_path: Path) -> No
     assert outcome.code == 2
     assert not {"\x1b", "\x07", "\u202e"} & {*outcome.err}
     assert "\\x1b[31mred" in outcome.err
+
+
+def test_the_name_of_a_valid_file_is_escaped_too(rgd: Rgd, tmp_path: Path) -> None:
+    outcome = rgd("validate", write(tmp_path, "\x1b[31m\udcff.yaml", "groups: {}"))
+    assert outcome.code == 0
+    assert "\\x1b[31m\\udcff.yaml: ok" in outcome.out

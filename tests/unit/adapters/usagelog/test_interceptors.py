@@ -104,15 +104,15 @@ class Rack:
 class Failing:
     """Does something wrong at one of the entries."""
 
-    def __init__(self, wrong: bytes | None) -> None:
+    def __init__(self, wrong: bytes | BaseException) -> None:
         self.wrong = wrong
 
     def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
         del index
         if timestamp_ms != T0 + 10:
             return b""
-        if self.wrong is None:
-            raise ValueError("as the test says")
+        if isinstance(self.wrong, BaseException):
+            raise self.wrong
         return self.wrong
 
 
@@ -140,12 +140,17 @@ def test_own_ones_add_fields_that_readers_keep_and_nothing_else_changes(tmp_path
 @pytest.mark.parametrize(
     "wrong",
     [
-        pytest.param(None, id="raises"),
+        pytest.param(ValueError("as the test says"), id="raises"),
+        pytest.param(FileNotFoundError("a file of its own"), id="raises-as-a-disk-does"),
+        pytest.param(SystemExit(3), id="exits"),
+        pytest.param(b"\x7a\x82\x40" + bytes(8194), id="too-long"),
         pytest.param(b"\xff", id="no-field"),
         pytest.param(b"\x10\x05", id="pulsars-field"),
     ],
 )
-def test_an_own_one_that_fails_loses_its_entry_alone(tmp_path: Path, wrong: bytes | None) -> None:
+def test_an_own_one_that_fails_loses_its_entry_alone(
+    tmp_path: Path, wrong: bytes | BaseException
+) -> None:
     faults: list[Exception] = []
     settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(Failing(wrong),))
     appender = Appender(tmp_path, settings, broker="b1", on_fault=faults.append)
