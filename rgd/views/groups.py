@@ -185,8 +185,8 @@ def _shared_out(
     group, of_broker = shared.rows.group, shared.rows.broker_index
     of_rows = shared.columns.of_rows.copy()
     for at, table in shared.others:
-        is_of = group == at
-        of_rows[is_of] = table[of_broker[is_of]]
+        is_of = np.isin(group, at)
+        of_rows[is_of] = table[np.searchsorted(at, group[is_of]), of_broker[is_of]]
     # Brokers are indexed in the order of their names, so this sorts the rows of a group by name.
     order = np.lexsort((of_broker, group))
     units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)

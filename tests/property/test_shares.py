@@ -4,14 +4,18 @@ Not covered: laws that need time (4, 6), which tests/simulation covers, and max-
 groups in two dimensions (test_shares_columns.py).
 """
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.policies.model import Rates, SharePolicyName
-from rgd.core.shares.apportion import by_weight, even, floors
+from rgd.core.shares.apportion import by_weight
 from rgd.core.shares.model import PPM, Row
-from rgd.core.shares.registry import USAGE_POLICIES, allocate
+from rgd.core.shares.pip82 import USAGE_POLICIES, share_by_usage
+from rgd.core.shares.registry import allocate
 from rgd.core.units import QUOTA_MAX, Pair, to_milli
+from tests.support import pip82_reference
+from tests.support.pip82_reference import floors
 
 QUOTAS = st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
 RATES = st.just(0) | st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
@@ -100,13 +104,6 @@ def test_nothing_is_withheld_while_it_is_wanted(
 
 
 @given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
-def test_proportional_hands_out_the_quota_exactly(
-    quota: int, rows: list[Row], floor_ppm: int
-) -> None:
-    assert sum(shares_of(SharePolicyName.PROPORTIONAL, quota, rows, floor_ppm=floor_ppm)) == quota
-
-
-@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
 def test_steal_wastes_nothing_and_cuts_to_the_quota(
     quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
@@ -122,15 +119,6 @@ def test_steal_wastes_nothing_and_cuts_to_the_quota(
         assert share >= own - lifted
 
 
-@given(quota=QUOTAS, rows=rows_of())
-def test_residual_over_the_quota_cuts_to_the_quota(quota: int, rows: list[Row]) -> None:
-    shares = shares_of(SharePolicyName.RESIDUAL, quota, rows, floor_ppm=0)
-    if sum(row.admitted.messages for row in rows) >= quota:
-        assert sum(shares) == quota
-    else:
-        assert sum(shares) >= quota
-
-
 @given(policy=POLICIES, quota=QUOTAS, count=st.integers(1, 20))
 def test_without_any_usage_the_quota_is_split_evenly(
     policy: SharePolicyName, quota: int, count: int
@@ -141,24 +129,35 @@ def test_without_any_usage_the_quota_is_split_evenly(
     assert max(shares) - min(shares) <= 2
 
 
-@given(total=QUOTAS, weights=st.lists(st.integers(0, 10**18), min_size=1, max_size=20))
+@given(
+    policy=st.sampled_from(list(USAGE_POLICIES)),
+    brokers=st.integers(1, 8),
+    floor_ppm=FLOORS_PPM,
+    data=st.data(),
+)
+def test_groups_together_have_the_shares_that_each_has_by_plain_arithmetic(
+    policy: SharePolicyName, brokers: int, floor_ppm: int, data: st.DataObject
+) -> None:
+    small = st.integers(0, 200)
+    usage = st.lists(RATES | small, min_size=brokers, max_size=brokers)
+    groups = data.draw(st.lists(st.tuples(QUOTAS | small, usage), min_size=1, max_size=5))
+    quota, used = (np.array(column, np.int64) for column in zip(*groups, strict=True))
+    together = share_by_usage(policy, quota, used, floor_ppm)
+    reference = getattr(pip82_reference, policy.value)
+    assert together.tolist() == [reference(*group, floor_ppm) for group in groups]
+
+
+@given(total=QUOTAS, weights=st.lists(st.integers(0, 10**14), min_size=1, max_size=10))
 def test_apportioning_is_exact_and_no_part_is_a_whole_unit_off(
     total: int, weights: list[int]
 ) -> None:
     whole = sum(weights)
-    if whole == 0:
-        return
-    parts = by_weight(total, weights)
-    assert sum(parts) == total
+    parts = by_weight(np.array([total]), np.array([weights], np.int64))[0].tolist()
+    assert sum(parts) == (total if whole else 0)
     for part, weight in zip(parts, weights, strict=True):
-        assert abs(part * whole - total * weight) < whole
-
-
-@given(total=QUOTAS, count=st.integers(1, 100))
-def test_an_even_split_is_exact(total: int, count: int) -> None:
-    parts = even(total, count)
-    assert sum(parts) == total
-    assert max(parts) - min(parts) <= 1
+        assert abs(part * whole - total * weight) < max(whole, 1)
+    exact = by_weight(np.array([total], object), np.array([weights], object))[0].tolist()
+    assert parts == exact
 
 
 @given(

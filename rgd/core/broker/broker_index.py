@@ -10,18 +10,16 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rgd.core.broker.policies_in_use import rates_of
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.columns import Flags, Ints, rates
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import Gathered, UsageMap
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
-from rgd.core.shares.model import PPM, WEIGHT_ONE, Row
-from rgd.core.shares.registry import allocate
+from rgd.core.shares.model import PPM, WEIGHT_ONE
+from rgd.core.shares.pip82 import share_by_usage
 from rgd.core.stock.steering import evened, hungry, is_hungry
-from rgd.core.units import Pair
 
 
 @dataclass(slots=True, eq=False)
@@ -32,8 +30,8 @@ class SharedOut:
     columns: Shares
     groups: int
     brokers: int
-    #: (position in the list of groups, [brokers, 2] shares) of each group with another policy.
-    others: Sequence[tuple[int, Ints]]
+    #: (positions in the list of groups, [positions, brokers, 2] shares) of each other policy.
+    others: Sequence[tuple[Ints, Ints]]
 
     def of_index(self, index: int) -> Ints:
         """[groups, 2] the shares of one broker in Milli per second, `NO_RATE` for unlimited."""
@@ -44,7 +42,7 @@ class SharedOut:
             shares = self.columns.idle_at(index)
             shares[self.rows.group.take(own)] = shares_of_own
         for at, table in self.others:
-            shares[at] = table[index]
+            shares[at] = table[:, index]
         return shares
 
     def of_all(self) -> Ints:
@@ -191,7 +189,7 @@ class BrokerIndex:
             own=index,
         )
         for at, shares in self._others(gathered, table, quota, policies):
-            divided.shares[at] = shares[index]
+            divided.shares[at] = shares[:, index]
         return divided
 
     def moves_share(
@@ -238,13 +236,13 @@ class BrokerIndex:
 
     def _others(
         self, rows: Gathered, table: Rows, quota: Ints, policies: Sequence[SharePolicyName]
-    ) -> Sequence[tuple[int, Ints]]:
+    ) -> Sequence[tuple[Ints, Ints]]:
         """The groups with another policy than max-min, as in `SharedOut.others`."""
-        return [
-            (at, self._by_rule(rows, table.broker_index, at, quota[at], policy))
-            for at, policy in enumerate(policies)
-            if policy is not SharePolicyName.MAX_MIN
-        ]
+        others = []
+        for policy in set(policies) - {SharePolicyName.MAX_MIN}:
+            at = np.array([place for place, one in enumerate(policies) if one is policy])
+            others.append((at, self._by_usage(rows, table.broker_index, at, quota, policy)))
+        return others
 
     def _with_stock(
         self, rows: Gathered, broker_index: Ints, quota: Ints, *, stock_is_hungry: bool
@@ -266,30 +264,20 @@ class BrokerIndex:
             wishes = np.where(are_hungry[rows.group][:, None], wishes, wanted)
         return rows._replace(wanted=wishes)
 
-    def _by_rule(
-        self, rows: Gathered, broker_index: Ints, at: int, quota: Ints, policy: SharePolicyName
+    def _by_usage(
+        self, rows: Gathered, broker_index: Ints, at: Ints, quota: Ints, policy: SharePolicyName
     ) -> Ints:
-        """[brokers, 2] the shares of one group under a policy other than max-min."""
-        first, end = np.searchsorted(rows.group, [at, at + 1]).tolist()
-        table = [
-            Row(name, weight=weight)
-            for name, weight in zip(self._names, self._weight.tolist(), strict=True)
-        ]
-        for row in range(first, end):
-            index = int(broker_index[row])
-            table[index] = Row(
-                self._names[index],
-                Pair(*rows.admitted[row].tolist()),
-                Pair(*rows.wanted[row].tolist()),
-                int(self._weight[index]),
+        """[at, brokers, 2] the shares of the groups `at` under a policy over admitted rates."""
+        used = np.zeros((len(quota), len(self._names), 2), np.int64)
+        used[rows.group, broker_index] = rows.admitted
+        shares = np.full((len(at), len(self._names), 2), NO_RATE)
+        for of in range(2):
+            limited = (quota[at, of] != NO_RATE).nonzero()[0]
+            some = at[limited]
+            shares[limited, :, of] = share_by_usage(
+                policy, quota[some, of], used[some, :, of], self._settings.floor_ppm
             )
-        shares = allocate(
-            policy,
-            rates_of(quota.tolist()),
-            table,
-            floor_ppm=self._settings.floor_ppm,
-        )
-        return rates((share.messages, share.bytes) for share in shares)
+        return shares
 
 
 def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:

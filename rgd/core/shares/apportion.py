@@ -1,42 +1,65 @@
-"""Splits a whole number so that the parts sum to it exactly.
+"""Splits whole numbers so that the parts sum to them exactly, for many groups at once.
 
 Law: the same input gives the same parts on every broker. Remainders go one
-each to the largest fractions, and among equal fractions in the caller's order, which is
+each to the largest fractions, and among equal fractions in the order of the columns, which is
 the order of the brokers' names everywhere.
+
+Columns are int64, or of Python's integers (`object`) where int64 is too small for sums and products.
 """
 
-from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rgd.core.shares.model import PPM
 from rgd.core.units import Milli
 
+#: [groups] or [groups, brokers], whole numbers.
+Whole = NDArray[Any]
 
-def even(total: Milli, count: int) -> list[Milli]:
-    """Split `total` evenly over `count` rows."""
-    part, left = divmod(total, count)
-    return [part + (place < left) for place in range(count)]
+#: Sums up to here are split in int64: a quotient in float64 is off by 2**12 at most, and 2**12 times
+#: this is below 2**63.
+SHORT_MAX: Final = 1 << 50
 
 
-def by_weight(total: Milli, weights: Sequence[int]) -> list[Milli]:
-    """Split `total` in proportion to weights, at least one of which is positive.
-
-    The largest remainders are rounded up, so every part is off by less than one unit.
-    """
-    whole = sum(weights)
-    parts = [total * weight // whole for weight in weights]
-    left = total - sum(parts)
-    if left:
-        by_remainder = sorted(
-            range(len(weights)), key=lambda place: -(total * weights[place] % whole)
-        )
-        for place in by_remainder[:left]:
-            parts[place] += 1
+def even(total: Whole, count: int) -> Whole:
+    """[groups, count] `total` split evenly."""
+    left: Whole = total % count
+    parts: Whole = (total // count)[:, None] + (np.arange(count) < left[:, None])
     return parts
 
 
-def floors(quota: Milli, count: int, floor_ppm: int) -> list[Milli]:
-    """Each live broker's floor: `floor_fraction` of the quota, split evenly (law 1)."""
-    return even(quota * floor_ppm // PPM, count)
+def by_weight(total: Whole, weights: Whole) -> Whole:
+    """[groups, brokers] `total` in proportion to weights of the same type; nothing where all weights are 0.
+
+    The largest remainders are rounded up, so every part is off by less than one unit. Weights of int64 sum
+    to at most `SHORT_MAX`.
+    """
+    whole = weights.sum(axis=1)
+    divisor = np.maximum(whole, 1)[:, None]
+    parts: Whole
+    if weights.dtype == object:
+        products = total[:, None] * weights
+        parts, remainder = products // divisor, products % divisor
+    else:
+        parts = (total[:, None] / divisor * weights).astype(np.int64)
+        # The products may overflow; their difference fits, because both wrap around.
+        remainder = total[:, None] * weights - parts * divisor
+        correction = remainder // divisor
+        parts += correction
+        remainder -= correction * divisor
+    left = np.where(whole > 0, total - parts.sum(axis=1), 0)
+    if np.count_nonzero(left):
+        rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
+        parts = parts + (rank < left[:, None])
+    return parts
+
+
+def floors(quota: Whole, count: int, floor_ppm: int) -> Whole:
+    """[groups, count] each live broker's floor: `floor_fraction` of the quota, split evenly (law 1)."""
+    # Divided first, because quota * floor_ppm may not fit an int64.
+    return even(quota // PPM * floor_ppm + quota % PPM * floor_ppm // PPM, count)
 
 
 def least_floor(quota: Milli, count: int, floor_ppm: int) -> Milli:

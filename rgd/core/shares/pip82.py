@@ -12,39 +12,49 @@ Law: a live broker's share is at least its floor, taken from the others in
 proportion to what they have above theirs. Without any usage the quota is split
 evenly. These policies use admitted rates, not demand, so they converge slowly or never;
 they are included for comparison (docs/decisions/0003). Each dimension is shared by itself, as in
-PIP-82.
+PIP-82, and many groups at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
-from rgd.core.shares.apportion import by_weight, even, floors
-from rgd.core.units import Milli
+import numpy as np
+
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.apportion import SHORT_MAX, Whole, by_weight, even, floors
+from rgd.core.shares.columns_sums import Ints
 
 #: `steal` treats a group whose usage is this near to its quota as saturated: what is measured is never exactly the quota.
 NEAR_PERCENT: Final = 1
 
 
-def residual(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
+def share_by_usage(policy: SharePolicyName, quota: Ints, used: Ints, floor_ppm: int) -> Ints:
+    """[groups, brokers] the shares under a policy over admitted rates, in Milli per second.
+
+    Args:
+        policy: one of `USAGE_POLICIES`.
+        quota: [groups] of one dimension, limited, 0 to 9e18.
+        used: [groups, live brokers in the order of names] what each admitted, >= 0.
+        floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
+    """
+    brokers = used.shape[1]
+    most = max(quota.max(initial=0) * float(brokers), used.max(initial=0) * float(brokers))
+    if most > SHORT_MAX:
+        quota, used = quota.astype(object), used.astype(object)
+    shares = _lifted(USAGE_POLICIES[policy](quota, used), floors(quota, brokers, floor_ppm))
+    is_idle = used.sum(axis=1) == 0
+    return np.where(is_idle[:, None], even(quota, brokers), shares).astype(np.int64)
+
+
+def _residual(quota: Whole, used: Whole) -> Whole:
     """Own usage plus the whole residual; over the quota, own usage less its part of the excess."""
-    total = sum(used)
-    if total == 0:
-        return even(quota, len(used))
-    if total > quota:
-        return _lifted(by_weight(quota, used), floors(quota, len(used), floor_ppm))
+    left = (quota - used.sum(axis=1))[:, None]
     # A broker without usage is not in the map, so it gets its floor without the residual.
-    shares = [own + quota - total if own else 0 for own in used]
-    return _lifted(shares, floors(quota, len(used), floor_ppm))
+    return np.where(left < 0, by_weight(quota, used), np.where(used > 0, used + left, 0))
 
 
-def proportional(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
-    """Quota x own usage / sum of usage."""
-    if sum(used) == 0:
-        return even(quota, len(used))
-    return _lifted(by_weight(quota, used), floors(quota, len(used), floor_ppm))
-
-
-def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
+def _steal(quota: Whole, used: Whole) -> Whole:
     """At saturation the k-th lowest raises its limit by half its gap to the k-th highest, which gives up what is over.
 
     A saturated broker uses what it may, so its usage stands for its limit. The limits may sum to more than the
@@ -52,36 +62,39 @@ def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     this will lead to passing the set quota". While the usages exceed the quota nobody raises its limit. Of an
     excess that is larger than the gaps, each gives up its part. Below saturation as `proportional`.
     """
-    excess = sum(used) - quota
+    excess = used.sum(axis=1) - quota
     near = quota * NEAR_PERCENT // 100
-    if excess < -near:
-        return proportional(quota, used, floor_ppm)
-    if quota == 0:
-        return [0] * len(used)
+    is_over = (excess > near)[:, None]
     # At the quota everybody keeps its usage, and its part of what is left or too much.
-    shares = by_weight(quota, used) if excess <= near else list(used)
+    shares = np.where(is_over, used, by_weight(quota, used))
     # `used` is in the order of names, and sorting is stable, so ties are in the order of names.
-    ranked = sorted((place for place, own in enumerate(used) if own), key=used.__getitem__)
-    pairs = list(zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False))
-    gaps = [shares[high] - shares[low] for low, high in pairs]
-    if excess <= near:
-        for (low, _), gap in zip(pairs, gaps, strict=True):
-            shares[low] += gap // 2
-    else:
-        given_up = min(excess, sum(gaps))
-        cuts = by_weight(given_up, gaps) if given_up else [0] * len(gaps)
-        for (_, high), cut in zip(pairs, cuts, strict=True):
-            shares[high] -= cut
-        for place, cut in enumerate(by_weight(excess - given_up, shares)):
-            shares[place] -= cut
-    return _lifted(shares, floors(quota, len(used), floor_ppm))
+    order = np.argsort(np.where(used > 0, used, np.inf), axis=1, kind="stable")
+    users = (used > 0).sum(axis=1)[:, None]
+    place = np.arange(used.shape[1])
+    partner = np.maximum(users - 1 - place, 0)
+    ranked = np.take_along_axis(shares, order, axis=1)
+    gaps = np.where(place < users // 2, np.take_along_axis(ranked, partner, axis=1) - ranked, 0)
+    raised = np.where((excess < -near)[:, None], 0, gaps // 2)
+    given_up = np.where(is_over[:, 0], np.minimum(excess, gaps.sum(axis=1)), 0)
+    cuts = np.take_along_axis(by_weight(given_up, gaps), partner, axis=1)
+    ranked = np.where(is_over, ranked - np.where(place < users, cuts, 0), ranked + raised)
+    np.put_along_axis(shares, order, ranked, axis=1)
+    return shares - by_weight(np.where(is_over[:, 0], excess - given_up, 0), shares)
 
 
-def _lifted(shares: list[Milli], least: Sequence[Milli]) -> list[Milli]:
+def _lifted(shares: Whole, least: Whole) -> Whole:
     """Raise each share to its floor, reducing the others in proportion to what is above theirs."""
-    missing = sum(max(0, floor - share) for share, floor in zip(shares, least, strict=True))
-    if missing == 0:
-        return shares
-    above = [max(0, share - floor) for share, floor in zip(shares, least, strict=True)]
-    cuts = by_weight(missing, above)
-    return [max(share, floor) - cut for share, floor, cut in zip(shares, least, cuts, strict=True)]
+    missing = np.maximum(least - shares, 0).sum(axis=1)
+    cuts = by_weight(missing, np.maximum(shares - least, 0))
+    return np.maximum(shares, least) - cuts
+
+
+#: The policies over admitted rates: from [groups] quotas and [groups, brokers] usage to shares without floors.
+#: `proportional` is quota x own usage / sum of usage.
+USAGE_POLICIES: Final[Mapping[SharePolicyName, Callable[[Whole, Whole], Whole]]] = MappingProxyType(
+    {
+        SharePolicyName.RESIDUAL: _residual,
+        SharePolicyName.PROPORTIONAL: by_weight,
+        SharePolicyName.STEAL: _steal,
+    }
+)

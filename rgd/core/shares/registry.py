@@ -1,33 +1,18 @@
 """Shares one group by a policy's name, in the order of the brokers' names.
 
-`allocate` is for rows that are objects: `rgd shares`, the demo's verdict, the Spark
-report and tests. Max-min is computed by `columns`, which the daemon and the simulator call for many
-groups at once, so each rule has one implementation.
+`allocate` is for rows that are objects: `rgd shares`, the demo's verdict and tests. The rules are those of
+`columns` and `pip82`, which are called for many groups at once elsewhere, so each has one implementation.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 
 from rgd.core.policies.model import Rate, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import Row
-from rgd.core.shares.pip82 import proportional, residual, steal
+from rgd.core.shares.pip82 import share_by_usage
 from rgd.core.units import COUNT_MAX, Milli
-
-#: From quota, admitted rates in the order of names, and the floor in ppm, to one share for each.
-UsagePolicy = Callable[[Milli, Sequence[Milli], int], list[Milli]]
-
-#: The policies over admitted rates, which share each dimension by itself.
-USAGE_POLICIES: Final[Mapping[SharePolicyName, UsagePolicy]] = MappingProxyType(
-    {
-        SharePolicyName.RESIDUAL: residual,
-        SharePolicyName.PROPORTIONAL: proportional,
-        SharePolicyName.STEAL: steal,
-    }
-)
 
 
 def allocate(
@@ -52,15 +37,11 @@ def allocate(
     if policy is SharePolicyName.MAX_MIN:
         shares = _max_min(quota, in_order, floor_ppm)
     else:
-        share = USAGE_POLICIES[policy]
-        shares = [
-            Rates(messages, size)
-            for messages, size in zip(
-                _by_usage(share, quota.messages, [row.admitted[0] for row in in_order], floor_ppm),
-                _by_usage(share, quota.bytes, [row.admitted[1] for row in in_order], floor_ppm),
-                strict=True,
-            )
-        ]
+        messages, size = (
+            _by_usage(policy, rate, [row.admitted[of] for row in in_order], floor_ppm)
+            for of, rate in enumerate((quota.messages, quota.bytes))
+        )
+        shares = [Rates(*both) for both in zip(messages, size, strict=True)]
     answer = list(shares)
     for place, rates in zip(order, shares, strict=True):
         answer[place] = rates
@@ -83,9 +64,14 @@ def _max_min(quota: Rates, rows: Sequence[Row], floor_ppm: int) -> list[Rates]:
 
 
 def _by_usage(
-    share: UsagePolicy, quota: Rate, used: Sequence[Milli], floor_ppm: int
+    policy: SharePolicyName, quota: Rate, used: Sequence[Milli], floor_ppm: int
 ) -> Sequence[Rate]:
-    return [None] * len(used) if quota is None else share(quota, used, floor_ppm)
+    if quota is None:
+        return [None] * len(used)
+    shares: list[int] = share_by_usage(
+        policy, np.array([quota], np.int64), np.array([used], np.int64), floor_ppm
+    )[0].tolist()
+    return shares
 
 
 def _rate(milli: int) -> Rate:

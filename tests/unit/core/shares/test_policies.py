@@ -3,12 +3,14 @@
 Not covered: worked examples (test_vectors.py), the laws over any rows (tests/property/test_shares.py).
 """
 
+import numpy as np
 import pytest
 
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.shares.model import Row
-from rgd.core.shares.registry import USAGE_POLICIES, allocate
+from rgd.core.shares.pip82 import USAGE_POLICIES
+from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair
 
 MAX_MIN, RESIDUAL, PROPORTIONAL, STEAL = SharePolicyName
@@ -61,14 +63,14 @@ def test_remainders_go_by_the_order_of_names_whatever_the_order_of_rows(
 
 
 def test_remainders_go_to_the_largest_fractions() -> None:
-    assert by_weight(10, [1, 5, 1]) == [2, 7, 1]
-    assert by_weight(10, [14, 55, 31]) == [1, 6, 3]
-    assert even(5, 3) == [2, 2, 1]
+    weights = np.array([[1, 5, 1], [14, 55, 31]])
+    assert by_weight(np.array([10, 10]), weights).tolist() == [[2, 7, 1], [1, 6, 3]]
+    assert even(np.array([5]), 3).tolist() == [[2, 2, 1]]
 
 
 def test_floors_are_an_even_split_of_their_part_of_the_quota() -> None:
-    assert floors(1001, 4, 100_000) == [25, 25, 25, 25]
-    assert floors(1030, 4, 100_000) == [26, 26, 26, 25]
+    both = [[25, 25, 25, 25], [26, 26, 26, 25]]
+    assert floors(np.array([1001, 1030]), 4, 100_000).tolist() == both
 
 
 def test_max_min_fills_small_wants_and_levels_the_rest() -> None:
