@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from rgd.core.fluid.cluster import Settings
 from sim.exiting import exit_with
-from sim.model.cluster import Settings
 from sim.model.logged import write_logs
 from sim.model.sweep import Sweep, run
 from sim.model.tally import Figures

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import REFUSED_BY, ShareColumns, UsageColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
+from rgd.core.fluid.cluster import Cluster, Settings
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S
-from sim.model.cluster import Cluster, Settings
+from sim.model.sweep import round_of
 from sim.model.workload import Chunk, Workload
 from sim.usage_log import EPOCH_MS, SegmentWriter
 
@@ -37,12 +38,12 @@ def write_logs(
         FileExistsError: there is a log already.
     """
     chunk = Chunk(workload, 0, groups)
-    cluster = Cluster(chunk.quota, workload.brokers, settings)
+    cluster = Cluster(chunk.quota[:, None], workload.brokers, settings)
     snapshot = _snapshot_of(chunk.quota)
     brokers = [_Broker(folder, place, snapshot, chunk.quota) for place in range(workload.brokers)]
     for number, demand in enumerate(chunk.rounds(), 1):
-        share = cluster.shares.copy()
-        admitted = np.minimum(cluster.round(demand.offered), demand.offered)
+        share = cluster.share[..., 0]
+        admitted = round_of(cluster, demand.offered)
         for broker in brokers:
             broker.log(number, demand.offered, admitted, share, round_s)
     for broker in brokers:

@@ -2,7 +2,7 @@
 
 Law: a sweep's figures do not depend on how many processes ran it.
 
-`sim.model.cluster` is what runs; here is who runs it, and who watches.
+`rgd.core.fluid.cluster` is what runs; here is who runs it, and who watches.
 """
 
 import multiprocessing
@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from sim.model.cluster import Cluster, Settings
+from rgd.core.fluid.cluster import Cluster, Settings
+from rgd.core.shares.columns_sums import Ints
 from sim.model.tally import Tally, Watch
 from sim.model.workload import Chunk, Workload
 
@@ -64,15 +65,24 @@ def run_chunk(sweep: Sweep, chunk: tuple[int, int]) -> Tally:
     workload = sweep.workload
     number, groups = chunk
     demand = Chunk(workload, number, groups)
-    cluster = Cluster(demand.quota, workload.brokers, sweep.settings)
+    cluster = Cluster(demand.quota[:, None], workload.brokers, sweep.settings)
     watch = Watch(demand.quota, workload.brokers, workload.rounds)
-    fair = cluster.shares
+    fair = cluster.share[..., 0]
     for this in demand.rounds():
         if this.is_step:
-            fair = cluster.rule.shares(this.mean)
-        watch.shares(cluster.shares, fair)
-        tokens = cluster.tokens
-        admitted = cluster.round(this.offered)
+            mean = this.mean[..., None]
+            fair = cluster.shares(mean, mean)[..., 0]
+        watch.shares(cluster.share[..., 0], fair)
+        tokens = cluster.tokens.sum(axis=(1, 2)).astype(np.int64)
+        admitted = round_of(cluster, this.offered)
         part = np.minimum(this.offered, fair)
         watch.round(this.offered, admitted, part=part, tokens=tokens)
     return watch.tally
+
+
+def round_of(cluster: Cluster, offered: Ints) -> Ints:
+    """Let a round of messages pass; [groups, brokers] Milli that were admitted of what was offered."""
+    flow = offered[..., None].astype(np.float64)
+    admitted = cluster.admit(flow)
+    cluster.exchange(flow, admitted)
+    return admitted[..., 0].astype(np.int64)

@@ -1,9 +1,6 @@
 """What Apache Pulsar 4.0.8 ships: quota * own / sum, over what was admitted.
 
-The rule is `ResourceQuotaCalculatorImpl.computeLocalQuota`, in float32 as there:
-truncated to whole units, never below 1, the whole quota where nobody reports.
-Usage is what was *admitted*, so a broker that is at its limit can never ask for
-more: every allocation of a saturated quota is a fixed point.
+The rule is `rgd.core.shares.pulsar_shipped`.
 
 Kept as shipped: own usage is what came back over the exchange; a report says
 nothing new unless usage changed by more than 5 % or 5 periods have passed, and
@@ -28,6 +25,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Message, Report
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.model import Rate, Rates
+from rgd.core.shares.pulsar_shipped import local_quotas
 from rgd.core.units import MILLI, Nanos, Pair
 from sim.rivals.rival import Rival, row_of
 
@@ -37,23 +35,8 @@ SUPPRESS_ROUNDS_MAX: Final = 5
 
 
 def local_quota(quota: int, own: int, total: int) -> int:
-    """Pulsar's formula, digit for digit.
-
-    Args:
-        quota: of the whole cluster, units per second; negative is "not configured".
-        own: this broker's usage in a period, as its last report said.
-        total: the sum over all brokers ever heard of.
-
-    Returns:
-        Units per second; -1 for unlimited.
-    """
-    if quota < 0:
-        return -1
-    if total == 0:
-        return quota
-    residual = np.float32(quota - total)
-    fraction = np.float32(own) / np.float32(total)
-    return int(max(np.float32(own) + residual * fraction, np.float32(1)))
+    """One broker's quota by `local_quotas`, in units per second."""
+    return int(local_quotas(*map(np.asarray, (quota, own, total))))
 
 
 @dataclass(slots=True)

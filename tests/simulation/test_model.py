@@ -14,12 +14,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from rgd.core.fluid.cluster import Cluster, Settings
+from rgd.core.shares.columns_sums import Ints
 from rgd.core.units import MILLI
 from sim.member import CoreBrain
 from sim.model.__main__ import main
-from sim.model.cluster import Cluster, Settings
-from sim.model.rule import Rule
-from sim.model.sweep import Sweep, run, run_chunk
+from sim.model.sweep import Sweep, round_of, run, run_chunk
 from sim.model.tally import Tally, fair_from, spans, worst
 from sim.model.workload import Chunk, Workload, WorkloadName
 from tests.simulation.trickle import Trickle
@@ -79,24 +79,31 @@ def test_shares_are_those_of_the_core_after_every_round(
         ticks_per_s=TICKS_PER_S,
         tolerance_ppm=0,
     )
-    model = Cluster(np.array(quotas, np.int64) * MILLI, brokers, Settings())
+    model = Cluster(np.array(quotas, np.int64)[:, None] * MILLI, brokers, Settings())
     quota = np.array(quotas, float)[:, None]
     for number, phase in enumerate([phases[0], *phases]):
         events.wanted = phase
         offered = (np.array(phase) * MILLI).astype(np.int64)
         for since in range(WARM_UP_ROUNDS if number == 0 else 3):
             admitted = np.array(events.run_rounds())
-            modelled = model.round(offered) / MILLI
+            modelled = round_of(model, offered) / MILLI
             if number == 0:
                 continue
             shares = np.array(events.shares())
-            error = np.abs(shares - model.shares / MILLI) / quota
+            error = np.abs(shares - model.share[..., 0] / MILLI) / quota
             if since > 1:
                 # A step within a group's share is told at the round's end, and believed a round later.
                 assert error[shares >= 0].max(initial=0) <= SHARES_WITHIN
                 # In the first round of a phase a group may be new to a broker, with other tokens.
                 gap = np.abs(admitted - modelled) / quota
                 assert gap.max() <= ADMITTED_WITHIN
+
+
+def shares(quotas: list[int], wanted: Ints, floor_ppm: int) -> Ints:
+    """[groups, brokers] what a cluster gives."""
+    quota = np.array(quotas, np.int64)[:, None]
+    cluster = Cluster(quota, wanted.shape[1], Settings(floor_ppm=floor_ppm))
+    return cluster.shares(wanted[..., None], wanted[..., None])[..., 0]
 
 
 @given(
@@ -109,9 +116,9 @@ def test_groups_are_shared_out_each_by_itself(
     quotas: list[int], brokers: int, floor_ppm: int, dice: Random
 ) -> None:
     wanted = np.array([[dice.randrange(2 * quota) for _ in range(brokers)] for quota in quotas])
-    together = Rule(np.array(quotas, np.int64), brokers, floor_ppm).shares(wanted)
+    together = shares(quotas, wanted, floor_ppm)
     for place, quota in enumerate(quotas):
-        alone = Rule(np.array([quota], np.int64), brokers, floor_ppm).shares(wanted[[place]])
+        alone = shares([quota], wanted[[place]], floor_ppm)
         assert_array_equal(together[place], alone[0])
         assert alone.sum() == quota
         # Who is short has no less than anybody else, but for three remainders of a Milli.

@@ -9,9 +9,9 @@ import numpy as np
 
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.core.exchange.messages import RoundRecord
+from rgd.core.fluid.cluster import Settings
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import LogReader
-from sim.model.cluster import Settings
 from sim.model.logged import write_logs
 from sim.model.workload import Workload, WorkloadName
 

@@ -1,0 +1,131 @@
+"""Many groups on the same brokers, round by round.
+
+In a round the buckets admit what they can of what is offered; then every broker
+says what it wants, all learn of all, and the shares of the next round are computed:
+the delay of one exchange, and nothing is lost. All brokers hold the same rows, so shares are computed once.
+
+A row is one broker in one group; rows are sorted by group and then by broker, as the usage map's are.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rgd.core.fluid.buckets import MS_PER_S, FluidBuckets
+from rgd.core.fluid.demand import CountedDemand, EstimatedDemand, Wanting
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.shares.columns_sums import Floats, Ints
+from rgd.core.shares.model import WEIGHT_ONE
+from rgd.core.shares.pip82 import share_by_usage
+from rgd.core.shares.pulsar_shipped import local_quotas
+from rgd.core.units import MILLI
+
+#: The rule that Apache Pulsar ships, beside the names of `SharePolicyName`.
+PULSAR_SHIPPED: Final = "pulsar-shipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the brokers have in common."""
+
+    #: One of `SharePolicyName`, or `PULSAR_SHIPPED`.
+    policy: str = SharePolicyName.MAX_MIN
+    floor_ppm: int = 10_000
+    burst_ms: int = 250
+    round_ms: int = MS_PER_S
+    #: Whether demand is estimated, or taken as it was counted.
+    estimates: bool = True
+
+
+class Cluster:
+    """The brokers of some groups.
+
+    Args:
+        quota: [groups, dimensions] Milli per second, `NO_RATE` for unlimited.
+        weight: [groups, brokers] thousandths; None: all the same.
+    """
+
+    def __init__(
+        self, quota: Ints, brokers: int, settings: Settings, weight: Ints | None = None
+    ) -> None:
+        groups, dimensions = quota.shape
+        self._settings = settings
+        self._quota = quota
+        self._shape = (groups, brokers, dimensions)
+        self._weight = np.full((groups, brokers), WEIGHT_ONE) if weight is None else weight
+        rows = groups * brokers
+        self._wanting: Wanting = (
+            EstimatedDemand(rows, dimensions, settings.round_ms)
+            if settings.estimates
+            else CountedDemand()
+        )
+        nothing = np.zeros(self._shape, np.int64)
+        self._share = self.shares(nothing, nothing)
+        self._buckets = FluidBuckets(self._rate(), settings.burst_ms, settings.round_ms)
+
+    @property
+    def share(self) -> Ints:
+        """Shares in force; [groups, brokers, dimensions] Milli per second, `NO_RATE` for unlimited."""
+        return self._share
+
+    @property
+    def tokens(self) -> Floats:
+        """In all buckets; [groups, brokers, dimensions] Milli."""
+        return self._buckets.tokens
+
+    def set_quota(self, quota: Ints, weight: Ints) -> None:
+        """Change quotas and weights, from the next exchange on."""
+        self._quota, self._weight = quota, weight
+
+    def admit(self, offered: Floats) -> Floats:
+        """Let a round pass in which so many Milli were offered; [groups, brokers, dimensions] Milli admitted."""
+        return self._buckets.admit(offered)
+
+    def exchange(self, offered: Floats, admitted: Floats) -> None:
+        """Share out by what a round had, in Milli."""
+        by_second = MS_PER_S / self._settings.round_ms
+        wanted = self._wanting.end_round(np.maximum(offered, admitted) * by_second)
+        self._share = self.shares(wanted, (admitted * by_second).astype(np.int64))
+        self._buckets.set_rate(self._rate())
+
+    def shares(self, wanted: Ints, admitted: Ints) -> Ints:
+        """Every broker's share of rates in Milli per second; all are [groups, brokers, dimensions]."""
+        policy = self._settings.policy
+        if policy == SharePolicyName.MAX_MIN:
+            return self._max_min(wanted)
+        share = np.full(self._shape, NO_RATE)
+        for of in range(self._shape[2]):
+            is_limited = self._quota[:, of] != NO_RATE
+            quota, used = self._quota[is_limited, of], admitted[is_limited, :, of]
+            share[is_limited, :, of] = (
+                _shipped(quota, used)
+                if policy == PULSAR_SHIPPED
+                else share_by_usage(SharePolicyName(policy), quota, used, self._settings.floor_ppm)
+            )
+        return share
+
+    def _max_min(self, wanted: Ints) -> Ints:
+        groups, brokers, dimensions = self._shape
+        both = ((0, 0), (0, 2 - dimensions))
+        rows = Rows(
+            np.repeat(np.arange(groups), brokers),
+            np.tile(np.arange(brokers), groups),
+            np.pad(wanted.reshape(-1, dimensions), both),
+            self._weight.reshape(-1),
+        )
+        quota = np.pad(self._quota, both, constant_values=NO_RATE)
+        shares = share_out(rows, quota, brokers=brokers, floor_ppm=self._settings.floor_ppm)
+        return shares.of_rows[:, :dimensions].reshape(self._shape)
+
+    def _rate(self) -> Floats:
+        return np.where(self._share == NO_RATE, np.inf, self._share)
+
+
+def _shipped(quota: Ints, used: Ints) -> Ints:
+    """Pulsar counts in whole units, and knows no quota of 0, which blocks."""
+    used = used // MILLI
+    whole = np.broadcast_to((quota // MILLI)[:, None], used.shape)
+    total = np.broadcast_to(used.sum(axis=1, keepdims=True), used.shape)
+    return np.where(quota[:, None] == 0, 0, local_quotas(whole, used, total) * MILLI)

@@ -1,0 +1,49 @@
+"""What brokers say they want, from what was offered to them: by the core's estimator, or as it was counted."""
+
+from typing import Protocol
+
+import numpy as np
+
+from rgd.core.demand.estimator import History, Seen, end_round
+from rgd.core.demand.settings import DemandSettings
+from rgd.core.shares.columns_sums import Floats, Ints
+from rgd.core.units import MILLI, NS_PER_MS
+
+
+class Wanting(Protocol):
+    """What each broker says it wants, round by round; arrays are [groups, brokers, dimensions]."""
+
+    def end_round(self, offered: Floats) -> Ints:
+        """Take in a round, Milli per second; what is reported as wanted, Milli per second."""
+        ...
+
+
+class CountedDemand:
+    """What was offered is what is wanted."""
+
+    def end_round(self, offered: Floats) -> Ints:
+        """Report what was counted."""
+        return offered.astype(np.int64)
+
+
+class EstimatedDemand:
+    """The core's estimator, one row for each broker in each group; requests are of one unit each."""
+
+    def __init__(self, rows: int, dimensions: int, round_ms: int) -> None:
+        self._columns = History.empty(rows, dimensions=dimensions)
+        self._settings = DemandSettings(round_ms * NS_PER_MS)
+        self._elapsed_ns = np.full(rows, float(round_ms * NS_PER_MS))
+        self._nothing = np.zeros((rows, dimensions))
+
+    def end_round(self, offered: Floats) -> Ints:
+        """Report what is estimated."""
+        rates = offered.reshape(self._nothing.shape)
+        seen = Seen(
+            offered=rates,
+            requests=rates[:, 0] // MILLI * (self._elapsed_ns / (1000 * NS_PER_MS)),
+            elapsed_ns=self._elapsed_ns,
+            held=self._nothing,
+            # A round's load is an even flow.
+            slot_noise=self._nothing,
+        )
+        return end_round(self._columns, seen, self._settings).wanted.reshape(offered.shape)
