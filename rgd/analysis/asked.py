@@ -1,7 +1,9 @@
-"""What of some logs a report is about: a time range, groups, tenants."""
+"""What a report is about: of some logs a time range, groups, tenants; and scenarios."""
 
 from dataclasses import dataclass
 from typing import Final
+
+from rgd.analysis.scenarios import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,20 @@ class TimeRange:
         return self.to_ms is not None and timestamp_ms >= self.to_ms
 
 
-ALWAYS: Final = TimeRange()
+ALWAYS: Final[TimeRange] = TimeRange()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What of some logs a report is about; empty sets are all."""
+    """What a report is about; empty sets are all."""
 
     #: By the brokers' timestamps.
     within: TimeRange = ALWAYS
     groups: frozenset[str] = frozenset()
     #: Only groups whose figures are one of these tenants'.
     tenants: frozenset[str] = frozenset()
+    #: What would have been different.
+    scenarios: tuple[Scenario, ...] = ()
 
 
 EVERYTHING: Final = Asked()

@@ -95,6 +95,35 @@ def summarise(
         "starved_s": _number(sum(one.to_ms - one.from_ms for one in starved) / 1000),
         "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
         "brokers": _brokers(windows, rates, judged, starved),
+        "what_if": [],
+    }
+
+
+#: What a scenario says about a group.
+WHAT_IF: Final = (
+    "quota",
+    "admitted",
+    "unmet",
+    "unused",
+    "utilisation",
+    "overshoot_max",
+    "jain_mean",
+    "lowest_ratio_mean",
+    "lowest_ratio",
+    "rounds_to_fair",
+    "starved_s",
+)
+
+
+def brief(scenario: str, logged: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
+    """What a scenario would have changed in the findings as logged."""
+    admitted = logged["admitted"]
+    brokers = ("broker", "admitted", "share", "starved_s")
+    return {
+        "scenario": scenario,
+        **{key: found[key] for key in WHAT_IF},
+        "change": _number((found["admitted"] - admitted) / admitted) if admitted else None,
+        "brokers": [{key: one[key] for key in brokers} for one in found["brokers"]],
     }
 
 

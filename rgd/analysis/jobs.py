@@ -117,11 +117,11 @@ class Job:
 
     def _judge(self, window_ms: int) -> _Work:
         """An executor's work on pieces that stand together by group and kind."""
-        round_ms = self.round_ms
+        round_ms, scenarios = self.round_ms, self.asked.scenarios
 
         def judge(pieces: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis.judging import judged
 
-            return judged(pieces, window_ms, round_ms)
+            return judged(pieces, window_ms, round_ms, scenarios=scenarios)
 
         return judge

@@ -9,24 +9,34 @@ once, however many segments repeat it.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis import tables
-from rgd.analysis.fairness import judge_by, parts_of
-from rgd.analysis.findings import summarise
+from rgd.analysis.fairness import Judged, judge_by, parts_of
+from rgd.analysis.findings import brief, summarise
+from rgd.analysis.replay import replay
+from rgd.analysis.scenarios import AS_LOGGED, Scenario
 from rgd.analysis.schema import JUDGED, WINDOWS, arrow
-from rgd.analysis.windows import join
+from rgd.analysis.windows import GroupWindows, join
 
 #: Pieces that are judged together, if no group has more.
 JUDGED_PIECES: Final = 20_000
+#: As many are replayed together: a window of all of them costs little more than of one group.
+REPLAYED_PIECES: Final = 200_000
 
 
 def judged(
-    batches: Iterable[Any], window_ms: int, round_ms: float, *, pieces_max: int = JUDGED_PIECES
+    batches: Iterable[Any],
+    window_ms: int,
+    round_ms: float,
+    *,
+    scenarios: Sequence[Scenario] = (),
+    pieces_max: int | None = None,
 ) -> Iterator[Any]:
     """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.JUDGED`.
 
@@ -34,10 +44,13 @@ def judged(
         batches: sorted by group and kind.
         window_ms: length of a window.
         round_ms: length of a round.
+        scenarios: what else is asked, after `AS_LOGGED`.
         pieces_max: pieces that are held before they are judged, and those of the last one's group.
     """
-    for pieces in _whole_groups(batches, pieces_max):
-        yield from _of_pieces(pieces, window_ms, round_ms).to_batches()
+    most = pieces_max or (REPLAYED_PIECES if scenarios else JUDGED_PIECES)
+    judge = Judge(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
+    for pieces in _whole_groups(batches, most):
+        yield from judge.of_pieces(pieces).to_batches()
 
 
 def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
@@ -60,22 +73,49 @@ def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
         yield pa.concat_tables(held).combine_chunks()
 
 
-def _of_pieces(pieces: Any, window_ms: int, round_ms: float) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges whole groups; lengths in ms."""
 
-    is_said = pc.is_valid(pieces["stats"])
-    made = [_passed_on(pieces.filter(is_said))]
-    pieces = pieces.filter(pc.invert(is_said)).combine_chunks()
-    groups = [join(one, window_ms) for one in _groups(pieces)]
-    for windows, parts in zip(groups, parts_of(groups), strict=True):
-        for of, rates in windows.rates.items():
-            if rates.is_used:
-                known = judge_by(windows, of, parts)
-                found = summarise(windows, of, known, window_ms=window_ms, round_ms=round_ms)
+    window_ms: int
+    round_ms: float
+    scenarios: Sequence[Scenario]
+
+    def of_pieces(self, pieces: Any) -> Any:
+        """A `pyarrow.Table` of `schema.JUDGED` of some groups' pieces."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        is_said = pc.is_valid(pieces["stats"])
+        made = [_passed_on(pieces.filter(is_said))]
+        pieces = pieces.filter(pc.invert(is_said)).combine_chunks()
+        groups = [join(one, self.window_ms) for one in _groups(pieces)]
+        findings = list(self._findings(groups))
+        for scenario in self.scenarios:
+            replayed = replay(groups, scenario, window_ms=self.window_ms, round_ms=self.round_ms)
+            for found, other in zip(findings, self._findings(replayed), strict=True):
+                for of, (finding, _) in found.items():
+                    finding["what_if"].append(brief(scenario.text, finding, other[of][0]))
+        for windows, found in zip(groups, findings, strict=True):
+            for of, (finding, known) in found.items():
                 table = tables.write(windows, of, known)
-                made.append(_with_findings(table, [json.dumps(found, allow_nan=False)]))
-    return pa.concat_tables(made)
+                made.append(_with_findings(table, [json.dumps(finding, allow_nan=False)]))
+        return pa.concat_tables(made)
+
+    def _findings(
+        self, groups: Sequence[GroupWindows]
+    ) -> Iterator[dict[str, tuple[dict[str, Any], Judged]]]:
+        """The findings about each group's dimensions that are used."""
+        for windows, parts in zip(groups, parts_of(groups), strict=True):
+            found = {}
+            for of, rates in windows.rates.items():
+                if rates.is_used:
+                    known = judge_by(windows, of, parts)
+                    finding = summarise(
+                        windows, of, known, window_ms=self.window_ms, round_ms=self.round_ms
+                    )
+                    found[of] = (finding, known)
+            yield found
 
 
 def _groups(pieces: Any) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import figures, tables, wording
+from rgd.analysis import figures, tables, what_if, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
@@ -75,6 +75,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         found="\n".join(
             f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
         ),
+        what_if=_what_if(findings),
         sections="\n".join(_section(section) for section in sections),
         log=_log(facts),
         version=escape(__version__),
@@ -119,6 +120,47 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
     )
 
 
+def _what_if(findings: Sequence[Finding]) -> str:
+    """The scenarios beside what was logged."""
+    rows = what_if.rows(findings)
+    if not rows:
+        return ""
+    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in what_if.sentences(findings))
+    return (
+        '<section aria-labelledby="what-if"><h2 id="what-if">What if</h2>'
+        f'<ul class="found">{said}</ul>{_table(what_if.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>'
+    )
+
+
+def _scenarios_of(finding: Finding) -> str:
+    if not finding["what_if"] or finding["quota"] is None:
+        return ""
+    table = _table(what_if.GROUP_COLUMNS, what_if.rows_of(finding), words=1)
+    return f"<details><summary>What if, for {escape(finding['group'])}</summary>{table}</details>"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
+    """A table whose first column names the row, and whose first `words` columns are text."""
+    heads = "".join(
+        f'<th scope="col"{_text_class(index, words)}>{escape(name)}</th>'
+        for index, name in enumerate(columns)
+    )
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(
+            f"<td{_text_class(index, words)}>{escape(cell)}</td>"
+            for index, cell in enumerate(row)
+            if index
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        '<div class="scroll"><table><thead><tr>'
+        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
 def _section(section: Section) -> str:
     finding, chart = section.finding, section.chart
     name, what = escape(finding["group"]), escape(f"{finding['kind']}, {finding['dimension']}")
@@ -135,6 +177,7 @@ def _section(section: Section) -> str:
 <div class="scroll">{head} {label}{rest}</div>
 </figure>
 <details><summary>Brokers of {name} in figures</summary><div class="scroll">{_brokers_table(finding)}</div></details>
+{_scenarios_of(finding)}
 </section>"""
 
 
@@ -228,19 +271,11 @@ def _absences(facts: LogFacts) -> str:
     rows += [(end.at_ms, end.at_ms, end.broker, lost) for end in facts.killed]
     if not rows:
         return ""
-    body = "".join(
-        f'<tr><th scope="row">{escape(broker)}</th><td class="text">{escape(what)}</td>'
-        f"<td>{figures.moment(from_ms)}</td><td>{figures.moment(to_ms)}</td></tr>"
+    cells = [
+        (broker, what, figures.moment(from_ms), figures.moment(to_ms))
         for from_ms, to_ms, broker, what in sorted(rows)
-    )
-    heads = "".join(
-        f'<th scope="col"{_text_class(index, words=2)}>{name}</th>'
-        for index, name in enumerate(("broker", "what", "from (UTC)", "to (UTC)"))
-    )
-    return (
-        '<div class="scroll"><table><thead><tr>'
-        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    ]
+    return _table(("broker", "what", "from (UTC)", "to (UTC)"), cells, words=2)
 
 
 def _anchor(finding: Finding) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rgd.analysis import figures, output, wording
+from rgd.analysis import figures, output, what_if, wording
 from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.clocks import Clocks
 from rgd.analysis.continuity import check_distinct
@@ -67,9 +67,22 @@ class Summary:
         return [wording.table_row(group) for group in self.groups]
 
     @property
+    def scenario_columns(self) -> tuple[str, ...]:
+        """Headings of `scenario_rows`."""
+        return what_if.COLUMNS
+
+    @property
+    def scenario_rows(self) -> list[tuple[str, ...]]:
+        """Cells for a terminal: what the scenarios would have changed."""
+        return what_if.rows(self.groups)
+
+    @property
     def sentences(self) -> list[str]:
         """The findings as sentences."""
-        return wording.sentences(self.groups, self.facts)
+        return [
+            *wording.sentences(self.groups, self.facts),
+            *what_if.sentences(self.groups),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """`summary.json`."""
@@ -98,7 +111,7 @@ def run_report(
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
             in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
-        asked: leaves out other times, groups and tenants.
+        asked: leaves out other times, groups and tenants, and has the scenarios.
         progress: called with a few words on what is being done.
 
     Raises:

@@ -55,11 +55,25 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this tenant's groups; may be repeated."),
     ] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="What that would have changed: policy=NAME, quota=GROUP:RATE, brokers=N or "
+            "round=2s, or several with commas between; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Say who got what and whether it was fair: HTML, Parquet, summary.json and a table."""
     from rgd.analysis.asked import Asked
+    from rgd.analysis.scenarios import parse
 
-    asked = Asked(_range(from_time, to_time), frozenset(group or ()), frozenset(tenant or ()))
+    asked = Asked(
+        _range(from_time, to_time),
+        frozenset(group or ()),
+        frozenset(tenant or ()),
+        parse(what_if or []),
+    )
     write_report(logs, out, master=master, window_s=window_s, asked=asked)
 
 
@@ -147,6 +161,9 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 def _print(summary: "Summary") -> None:
     print_table(summary.columns, summary.rows, text_columns=3)
+    if summary.scenario_rows:
+        print()
+        print_table(summary.scenario_columns, summary.scenario_rows, text_columns=3)
     for sentence in summary.sentences:
         print(printable(sentence))
     print(printable(f"report: {summary.page}"), flush=True)

@@ -6,7 +6,6 @@ which the model does not have, and the figures of big sweeps, which docs/converg
 
 import json
 from itertools import pairwise
-from random import Random
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from rgd.core.fluid.cluster import Cluster, Settings
-from rgd.core.shares.columns_sums import Ints
 from rgd.core.units import MILLI
 from sim.member import CoreBrain
 from sim.model.__main__ import main
@@ -97,33 +95,6 @@ def test_shares_are_those_of_the_core_after_every_round(
                 # In the first round of a phase a group may be new to a broker, with other tokens.
                 gap = np.abs(admitted - modelled) / quota
                 assert gap.max() <= ADMITTED_WITHIN
-
-
-def shares(quotas: list[int], wanted: Ints, floor_ppm: int) -> Ints:
-    """[groups, brokers] what a cluster gives."""
-    quota = np.array(quotas, np.int64)[:, None]
-    cluster = Cluster(quota, wanted.shape[1], Settings(floor_ppm=floor_ppm))
-    return cluster.shares(wanted[..., None], wanted[..., None])[..., 0]
-
-
-@given(
-    st.lists(st.integers(1, 10**12), min_size=2, max_size=4),
-    st.integers(1, 6),
-    st.sampled_from([0, 10_000]),
-    st.randoms(use_true_random=False),
-)
-def test_groups_are_shared_out_each_by_itself(
-    quotas: list[int], brokers: int, floor_ppm: int, dice: Random
-) -> None:
-    wanted = np.array([[dice.randrange(2 * quota) for _ in range(brokers)] for quota in quotas])
-    together = shares(quotas, wanted, floor_ppm)
-    for place, quota in enumerate(quotas):
-        alone = shares([quota], wanted[[place]], floor_ppm)
-        assert_array_equal(together[place], alone[0])
-        assert alone.sum() == quota
-        # Who is short has no less than anybody else, but for three remainders of a Milli.
-        is_short = alone[0] < wanted[place]
-        assert alone[0][is_short].min(initial=quota) >= alone[0].max() - 3 or not is_short.any()
 
 
 def sweep(name: WorkloadName, *, groups: int = 12, brokers: int = 5, rounds: int = 14) -> Sweep:

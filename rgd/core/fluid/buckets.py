@@ -1,6 +1,6 @@
 """Token buckets of many brokers at once, with load as an even flow.
 
-Law: over a round at one rate a bucket admits min(offered, tokens + rate), which
+Law: over some time at one rate a bucket admits min(offered, tokens + rate), which
 is what `rgd.core.buckets.bucket.Buckets` admits of ever smaller requests;
 a change of rate takes the tokens above the new depth, and gives none. A request takes of both
 dimensions or of none, so the dimension that has least for it limits the other.
@@ -28,7 +28,6 @@ class FluidBuckets:
 
     rate: Floats
     burst_ms: int
-    round_ms: int
     tokens: Floats = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +38,9 @@ class FluidBuckets:
         self.rate = rate
         np.minimum(self.tokens, self._amount(self.burst_ms), out=self.tokens)
 
-    def admit(self, offered: Floats) -> Floats:
-        """Let a round pass in which so much was offered, evenly; what was admitted."""
-        supply = self.tokens + self._amount(self.round_ms)
+    def admit(self, offered: Floats, ms: float) -> Floats:
+        """Let some time pass in which so much was offered, evenly; what was admitted."""
+        supply = self.tokens + self._amount(ms)
         admitted = np.minimum(offered, supply)
         if offered.shape[-1] > 1:
             # A dimension in which nothing is offered limits no other.
@@ -52,6 +51,6 @@ class FluidBuckets:
         self.tokens = np.minimum(supply, self._amount(self.burst_ms), out=supply)
         return admitted
 
-    def _amount(self, ms: int) -> Floats:
+    def _amount(self, ms: float) -> Floats:
         """What flows in so many ms."""
         return np.floor(self.rate * (ms / MS_PER_S))

@@ -7,7 +7,7 @@ the delay of one exchange, and nothing is lost. All brokers hold the same rows, 
 A row is one broker in one group; rows are sorted by group and then by broker, as the usage map's are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -63,7 +63,7 @@ class Cluster:
         )
         nothing = np.zeros(self._shape, np.int64)
         self._share = self.shares(nothing, nothing)
-        self._buckets = FluidBuckets(self._rate(), settings.burst_ms, settings.round_ms)
+        self._buckets = FluidBuckets(self._rate(), settings.burst_ms)
 
     @property
     def share(self) -> Ints:
@@ -75,19 +75,19 @@ class Cluster:
         """In all buckets; [groups, brokers, dimensions] Milli."""
         return self._buckets.tokens
 
-    def set_quota(self, quota: Ints, weight: Ints) -> None:
-        """Change quotas and weights, from the next exchange on."""
+    def set_policy(self, policy: str, quota: Ints, weight: Ints) -> None:
+        """Change the policy, quotas and weights, from the next exchange on."""
+        self._settings = replace(self._settings, policy=policy)
         self._quota, self._weight = quota, weight
 
-    def admit(self, offered: Floats) -> Floats:
-        """Let a round pass in which so many Milli were offered; [groups, brokers, dimensions] Milli admitted."""
-        return self._buckets.admit(offered)
+    def admit(self, offered: Floats, ms: float = MS_PER_S) -> Floats:
+        """Let some time pass in which so many Milli were offered; [groups, brokers, dimensions] Milli admitted."""
+        return self._buckets.admit(offered, ms)
 
     def exchange(self, offered: Floats, admitted: Floats) -> None:
-        """Share out by what a round had, in Milli."""
-        by_second = MS_PER_S / self._settings.round_ms
-        wanted = self._wanting.end_round(np.maximum(offered, admitted) * by_second)
-        self._share = self.shares(wanted, (admitted * by_second).astype(np.int64))
+        """Share out by what the last round had, Milli per second."""
+        wanted = self._wanting.end_round(np.maximum(offered, admitted))
+        self._share = self.shares(wanted, admitted.astype(np.int64))
         self._buckets.set_rate(self._rate())
 
     def shares(self, wanted: Ints, admitted: Ints) -> Ints:

@@ -28,8 +28,8 @@ from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow
 
-#: Short, so that many attempts fit into a test.
-SETTINGS = PulsarSettings(open_timeout_s=1, send_timeout_ms=400)
+#: Short, so that many attempts fit into a test; not so short that a busy broker answers none.
+SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=800)
 TOPIC = "non-persistent://public/default/outages"
 #: The client's own pause is some seconds by now, and the next one as long again.
 ATTEMPTS_AWAY = 4
@@ -77,11 +77,16 @@ def client_settings(request: pytest.FixtureRequest) -> PulsarSettings:
 
 async def _opened(opening: Callable[[], Awaitable[None]]) -> None:
     """Open until that succeeds: a busy broker may need longer than the short timeout."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            with contextlib.suppress(ExchangeDown):
-                await opening()
-                return
+    faults = []
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            while True:
+                try:
+                    return await opening()
+                except ExchangeDown as fault:
+                    faults.append(str(fault))
+    except TimeoutError as late:
+        raise AssertionError(f"never opened: {faults}") from late
 
 
 @pytest.fixture

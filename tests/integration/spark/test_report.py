@@ -16,7 +16,9 @@ import pytest
 from rgd.analysis.asked import Asked, TimeRange
 from rgd.analysis.errors import AnalysisError, DuplicateLog, NoLog, NothingLogged
 from rgd.analysis.report import Summary, run_report
+from rgd.analysis.scenarios import parse
 from rgd.analysis.schema import WINDOWS
+from rgd.analysis.what_if import CAVEAT
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -77,7 +79,8 @@ def made(
 ) -> tuple[Path, Summary, list[str]]:
     out = tmp_path_factory.mktemp("report") / "out"
     told: list[str] = []
-    summary = run_report([str(log)], out, progress=told.append)
+    asked = Asked(scenarios=parse(["policy=pulsar-shipped", "quota=gold:200"]))
+    summary = run_report([str(log)], out, asked=asked, progress=told.append)
     return out, summary, told
 
 
@@ -159,7 +162,8 @@ def test_the_page_holds_every_group_and_says_what_is_missing(made: Made) -> None
     assert page.count("<svg") == 3
     assert "4 records are missing" in page
     assert "1 stretch of the log could not be read" in page
-    assert page.index('id="found"') < page.index('id="summary"') < page.index("<svg")
+    places = [page.index(one) for one in ('id="found"', 'id="summary"', 'id="what-if"', "<svg")]
+    assert places == sorted(places)
 
 
 def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
@@ -167,6 +171,11 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
 
     assert [row[0] for row in summary.rows] == ["free", "gold", "trial"]
     assert all(len(row) == len(summary.columns) for row in summary.rows)
+    # By hand: of a quota of 200 two brokers that want 70 each get all of it.
+    scenarios = {row[:3]: row[3:5] for row in summary.scenario_rows}
+    assert scenarios["quota=gold:200", "publish", "messages"] == ("140", "100 %")
+    assert scenarios["the log", "publish", "messages"] == ("100", "71 %")
+    assert summary.sentences[-1] == CAVEAT
 
 
 def test_a_browser_shows_the_page_without_complaints(made: Made, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rgd.analysis import report as analysis
 from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
+from rgd.analysis.scenarios import Scenario
 from rgd.cli.report import write_report
 from rgd.errors import Unavailable
 from tests.unit.cli.conftest import Rgd
@@ -26,6 +27,8 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]
         return SimpleNamespace(
             columns=("group", "kind", "dimension", "wanted /s"),
             rows=[("[gold]", "publish", "messages", "12.5")],
+            scenario_columns=("scenario", "kind", "dimension", "admitted /s"),
+            scenario_rows=[("policy=steal", "publish", "messages", "13.5")],
             sentences=["Nobody was starved, \x1b[31mred\x1b[0m neither."],
             page=out / "report.html",
         )
@@ -46,6 +49,7 @@ def test_options_reach_the_job_and_findings_the_terminal(
     for text in (
         "[gold]",
         "12.5",
+        "policy=steal",
         "Nobody was starved, \\x1b[31mred\\x1b[0m neither.",
         f"report: {tmp_path / 'report.html'}",
     ):
@@ -56,10 +60,13 @@ def test_what_is_asked_reaches_the_job(
     rgd: Rgd, ran: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     times = ("--from", "2026-11-22T09:00:00", "--to", "1795341600000")
-    names = ("--group", "gold", "--group", "tin", "--tenant", "acme")
+    names = ("--group", "gold", "--group", "tin", "--tenant", "acme", "--what-if", "brokers=3")
     assert rgd("report", "log", "--out", tmp_path, *times, *names).code == 0
     hour = TimeRange(1_795_338_000_000, 1_795_341_600_000)
-    assert ran[0][2]["asked"] == Asked(hour, frozenset({"gold", "tin"}), frozenset({"acme"}))
+    scenario = Scenario("brokers=3", brokers=3)
+    assert ran[0][2]["asked"] == Asked(
+        hour, frozenset({"gold", "tin"}), frozenset({"acme"}), (scenario,)
+    )
 
 
 def test_a_time_range_that_is_none_is_refused(rgd: Rgd, tmp_path: Path) -> None:

@@ -14,16 +14,12 @@ from rgd.core.exchange.columns import (
     KINDS,
     NO_SHARES,
     NO_USAGE,
-    POLICIES,
     ShareColumns,
     UsageColumns,
-    kind_code,
     order_of,
-    policy_code,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
-from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import COUNT_MAX, Kind, Pair
 
 counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
@@ -47,14 +43,6 @@ share_rows = st.builds(
 
 ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4))
 SHARE_ROW = ShareRow(ROW, (1, None), (None, 0), SharePolicyName.STEAL, Pair(9, 10), sent=False)
-
-
-@given(st.lists(usage_rows, max_size=5))
-def test_rows_of_usage_come_out_as_they_were_put_in(rows: list[UsageRow]) -> None:
-    columns = UsageColumns.of(*rows)
-    assert list(columns) == rows
-    assert len(columns) == len(rows)
-    assert columns.is_idle.tolist() == [row.is_idle for row in rows]
 
 
 @given(st.lists(share_rows, max_size=5))
@@ -82,12 +70,6 @@ def test_joined_parts_are_one_after_another(left: list[ShareRow], right: list[Sh
     joined = ShareColumns.join([ShareColumns.of(*left), NO_SHARES, ShareColumns.of(*right)])
     assert list(joined) == left + right
     assert joined == ShareColumns.of(*left, *right)
-
-
-def test_nothing_joined_is_nothing() -> None:
-    assert UsageColumns.join([]) == NO_USAGE
-    assert ShareColumns.join([]) == NO_SHARES
-    assert NO_USAGE.admitted.shape == NO_SHARES.share.shape == (0, 2)
 
 
 def test_rows_are_taken_by_their_places() -> None:
@@ -123,15 +105,3 @@ def test_columns_equal_neither_rows_nor_shorter_columns() -> None:
     assert columns != (ROW,)
     assert columns != NO_USAGE
     assert ShareColumns.of(SHARE_ROW) != columns
-
-
-def test_an_unlimited_rate_is_no_rate_and_a_rate_of_nothing_is_0() -> None:
-    columns = ShareColumns.of(SHARE_ROW)
-    assert columns.share.tolist() == [[1, NO_RATE]]
-    assert columns.quota.tolist() == [[NO_RATE, 0]]
-
-
-def test_a_code_is_the_place_in_its_list() -> None:
-    assert [KINDS[kind_code(kind)] for kind in Kind] == list(Kind)
-    assert [POLICIES[policy_code(policy)] for policy in SharePolicyName] == list(SharePolicyName)
-    assert (kind_code(Kind.PUBLISH), kind_code(Kind.DISPATCH)) == (0, 1)

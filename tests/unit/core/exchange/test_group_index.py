@@ -74,12 +74,6 @@ def test_all_groups_without_policies_together_get_only_so_many() -> None:
     ]
 
 
-def test_a_key_that_comes_twice_has_one_slot() -> None:
-    index = GroupIndex()
-    assert index.slots(("a", "b", "a"), codes(*[Kind.PUBLISH] * 3)).tolist() == [0, 1, 0]
-    assert index.given == 2
-
-
 def test_a_group_that_gets_policies_does_not_count_among_the_unknown() -> None:
     index = GroupIndex()
     index.set_known(set())
