@@ -37,6 +37,9 @@ def tallies(admitted: list[int], late: dict[int, int] | None = None) -> dict[str
         ([200, 200, 200] + [290] * 5, 3, True),
         ([200] * 4 + [300] * 4, 4, False),
         ([300] * 7 + [200], 0, False),
+        # What slips over the border of two rounds; but not what is lost.
+        ([300] * 3 + [260, 340] + [300] * 3, 0, True),
+        ([300] * 3 + [260] + [300] * 4, 4, False),
         ([200] * 8, None, False),
     ],
 )
