@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from bench.harness import run
+from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
@@ -106,7 +107,7 @@ def reduce_all(log: Path) -> float:
     """Seconds of a processor that this process takes to read and reduce every segment."""
     begun = time.process_time()
     for segment in sorted(log.rglob("*.log")):
-        for _ in segment_pieces(str(segment), 1000, round_ms=1000.0):
+        for _ in segment_pieces(Segment.of(segment), 1000, round_ms=1000.0):
             pass
     return time.process_time() - begun
 

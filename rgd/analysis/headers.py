@@ -11,13 +11,13 @@ Rows are not decoded.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment
 from rgd.core.exchange.messages import RoundRecord
@@ -52,10 +52,15 @@ class Sampling:
         return sequence % self.period < SAMPLE_LENGTH
 
 
-def segment_headers(segment: str, sampling: Sampling, within: TimeRange = ALWAYS) -> Iterator[Any]:
+def segment_headers(
+    segment: Segment,
+    sampling: Sampling,
+    within: TimeRange = ALWAYS,
+) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
     kept: list[tuple[Any, ...]] = []
-    for item in read_segment(Path(segment), Contents(segment), within, has_rows=False):
+    contents = Contents(segment.name)
+    for item in read_segment(segment, contents, within, has_rows=False):
         if isinstance(item, Logged):
             seen = _sampled_peers(item.record, sampling)
             if seen or sampling.holds(item.record.sequence):
@@ -65,6 +70,16 @@ def segment_headers(segment: str, sampling: Sampling, within: TimeRange = ALWAYS
             kept = []
     if kept:
         yield _batch(kept)
+
+
+def round_length_ms(headers: Any) -> float:
+    """The length of a round: the median of the records'; a second where there is none.
+
+    Args:
+        headers: a `pyarrow.Table` of `schema.HEADERS`.
+    """
+    periods = headers["period_ms"].to_numpy()
+    return float(np.median(periods[periods > 0])) if (periods > 0).any() else 1000.0
 
 
 def logged_rounds(headers: Any, sampling: Sampling, round_ms: float) -> int:
@@ -102,6 +117,7 @@ def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...
         logged.clock_ms,
         local_ms(record, logged.clock_ms),
         is_monotonic,
+        record.period_ns / NS_PER_MS,
         [one[0] for one in seen],
         [one[1] for one in seen],
         [one[2] for one in seen],

@@ -6,18 +6,20 @@ segment says of itself, the attachments, and the findings.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rgd.analysis.asked import Asked
 from rgd.analysis.clocks import Clocks, align_clocks
-from rgd.analysis.explained import check_found, groups_of, merged_attached
-from rgd.analysis.headers import Sampling, logged_rounds
+from rgd.analysis.explained import groups_of, merged_attached
+from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
@@ -35,15 +37,26 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """What the records' headers say."""
+
+    clocks: Clocks
+    #: Length of a round, and about how many there are.
+    round_ms: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """Some segments, and what is asked about them."""
 
-    segments: tuple[str, ...]
-    round_ms: float
+    segments: tuple[Segment, ...]
     asked: Asked
+    #: Spark's accumulator of the bytes that tasks fetched of logs.
+    fetched: "Accumulator[int]"
 
-    def compare_clocks(self, spark: "SparkSession", sampling: Sampling) -> tuple[Clocks, int]:
-        """Learn from the records' headers how far clocks were off, and how many rounds there are."""
+    def compare_clocks(self, spark: "SparkSession", sampling: Sampling) -> Timing:
+        """Learn from the records' headers how far clocks were off, and how long rounds are."""
         job = self
 
         def read(places: Iterator[Any]) -> Iterator[Any]:
@@ -53,20 +66,17 @@ class Job:
                 yield from segment_headers(segment, sampling, job.asked.within)
 
         headers = self._places(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
-        rounds = logged_rounds(headers, sampling, self.round_ms)
-        return align_clocks(headers, sampling, self.round_ms), rounds
+        round_ms = round_length_ms(headers)
+        rounds = logged_rounds(headers, sampling, round_ms)
+        return Timing(align_clocks(headers, sampling, round_ms), round_ms, rounds)
 
-    def judge(self, spark: "SparkSession", clocks: Clocks, window_ms: int, windows: Path) -> Judged:
-        """Reduce and judge all rows, and write the windows as Parquet to a new folder.
-
-        Raises:
-            NothingLogged: there is no usage of what is asked about.
-        """
+    def judge(self, spark: "SparkSession", timing: Timing, window_ms: int, windows: Path) -> Judged:
+        """Reduce and judge all rows, and write the windows as Parquet to a new folder."""
         from pyspark import StorageLevel
 
-        pieces = self._places(spark).mapInArrow(self._reduce(clocks, window_ms), ddl(PIECES))
+        pieces = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PIECES))
         together = pieces.repartition(*_KEYS).sortWithinPartitions(*_KEYS)
-        judged = together.mapInArrow(self._judge(window_ms), ddl(JUDGED))
+        judged = together.mapInArrow(self._judge(timing, window_ms), ddl(JUDGED))
         # On disk: Java's heap is small, and what is judged is read twice and then no more.
         judged.persist(StorageLevel.DISK_ONLY)
         try:
@@ -86,7 +96,6 @@ class Job:
             for row in found
             if row.kind is not None and (groups is None or row.group in groups)
         ]
-        check_found(findings, self.asked)
         stats = [Stats.from_json(row.findings) for row in found if row.group is None]
         return Judged(stats, attached, findings)
 
@@ -95,13 +104,13 @@ class Job:
         count = len(self.segments)
         return spark.range(0, count, 1, count)
 
-    def named(self, places: Iterator[Any]) -> Iterator[str]:
+    def named(self, places: Iterator[Any]) -> Iterator[Segment]:
         """The segments at the indexes in an executor's batches."""
         for batch in places:
             for place in batch.column(0).to_pylist():
-                yield self.segments[place]
+                yield replace(self.segments[place], count=self.fetched.add)
 
-    def _reduce(self, clocks: Clocks, window_ms: int) -> _Work:
+    def _reduce(self, timing: Timing, window_ms: int) -> _Work:
         """An executor's work on indexes of segments: read them and reduce them to pieces."""
         job = self
 
@@ -110,18 +119,22 @@ class Job:
 
             for segment in job.named(places):
                 yield from segment_pieces(
-                    segment, window_ms, round_ms=job.round_ms, clocks=clocks, asked=job.asked
+                    segment,
+                    window_ms,
+                    round_ms=timing.round_ms,
+                    clocks=timing.clocks,
+                    asked=job.asked,
                 )
 
         return read
 
-    def _judge(self, window_ms: int) -> _Work:
+    def _judge(self, timing: Timing, window_ms: int) -> _Work:
         """An executor's work on pieces that stand together by group and kind."""
-        round_ms, scenarios = self.round_ms, self.asked.scenarios
+        scenarios = self.asked.scenarios
 
         def judge(pieces: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis.judging import judged
 
-            return judged(pieces, window_ms, round_ms, scenarios=scenarios)
+            return judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
 
         return judge

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from rgd.analysis.asked import ALWAYS, TimeRange
@@ -28,14 +27,9 @@ from rgd.analysis.presence import (
     find_silences,
     whole_lives,
 )
-from rgd.analysis.segments import Contents, Damage, read_segment
-from rgd.core.units import NS_PER_MS
+from rgd.analysis.segments import Contents
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
-
-#: Number of segments, and records of each, from which the length of a round is learned.
-PROBED_SEGMENTS_MAX: Final = 8
-PROBED_RECORDS_MAX: Final = 64
 
 #: Most stretches of damage that a report names; more are counted.
 DAMAGES_NAMED_MAX: Final = 20
@@ -107,6 +101,8 @@ class LogFacts:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
+    #: Bytes that were fetched of logs, all readings together, and bytes of all segments at the places.
+    fetched: tuple[int, int] = (0, 0)
     #: Whose a group is (`rgd.analysis.explained`).
     attached: Attached = field(default_factory=dict)
 
@@ -159,6 +155,8 @@ class LogFacts:
             "open_ends": list(self.open),
             "unknown_granted": self.unknown_granted,
             "unknown_refused": self.unknown_refused,
+            "fetched_bytes": self.fetched[0],
+            "stored_bytes": self.fetched[1],
         }
 
 
@@ -247,35 +245,6 @@ def check_rows(contents: Sequence[Contents], within: TimeRange = ALWAYS) -> None
         f"the {len(contents)} segments hold no usage of any group ({foreign} entries of others, "
         f"{damaged} damaged); let the daemons serve requests of a group first, or name other logs"
     )
-
-
-def probe_round_ms(segments: Sequence[Path], within: TimeRange = ALWAYS) -> float:
-    """The length of a round: the median of the first records of some segments in a time range.
-
-    Raises:
-        NothingLogged: there is no record in any segment.
-    """
-    step = max(1, len(segments) // PROBED_SEGMENTS_MAX)
-    probed = segments[::step][:PROBED_SEGMENTS_MAX]
-    periods = [period for segment in probed for period in _periods(segment, within)]
-    if not periods:
-        periods = [period for segment in segments for period in _periods(segment, within)]
-    if not periods:
-        contents = [Contents(str(segment)) for segment in segments]
-        for segment, one in zip(segments, contents, strict=True):
-            list(read_segment(segment, one, within))
-        check_rows(contents, within)
-    return median(periods)
-
-
-def _periods(segment: Path, within: TimeRange) -> list[float]:
-    found: list[float] = []
-    for item in read_segment(segment, Contents(str(segment)), within):
-        if not isinstance(item, Damage) and item.record.period_ns > 0:
-            found.append(item.record.period_ns / NS_PER_MS)
-        if len(found) == PROBED_RECORDS_MAX:
-            break
-    return found
 
 
 def _lost_before(contents: Sequence[Contents], within: TimeRange) -> Iterator[tuple[str, int]]:

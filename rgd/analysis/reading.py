@@ -7,7 +7,6 @@ damage, gaps and attachments are sent with the data, in the same job.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
@@ -16,6 +15,7 @@ from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity, Stretch
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
+from rgd.analysis.places import Segment
 from rgd.analysis.schema import PIECES, arrow
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
@@ -24,7 +24,7 @@ REDUCED_ROWS_MAX: Final = 200_000
 
 
 def segment_pieces(
-    segment: str,
+    segment: Segment,
     window_ms: int,
     *,
     round_ms: float,
@@ -35,17 +35,17 @@ def segment_pieces(
     """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`.
 
     Args:
-        segment: the file.
+        segment: where it is.
         window_ms: length of a window.
         round_ms: length of a round.
         clocks: what is known of the brokers' clocks.
         asked: leaves out other times and groups; tenants are not known here.
         rows_max: rows that are reduced together.
     """
-    contents = Contents(segment)
+    contents = Contents(segment.name)
     continuity = Continuity(contents, round_ms)
     names = Names(asked.groups)
-    found = read_segment(Path(segment), contents, asked.within, timed=clocks.time_of)
+    found = read_segment(segment, contents, asked.within, timed=clocks.time_of)
     for records in _chunks(found, continuity, rows_max):
         rows = rows_of(records, names)
         note_totals(rows, names, continuity.gaps)

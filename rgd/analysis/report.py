@@ -13,20 +13,19 @@ written as Parquet. The findings come back with them; the page is drawn here.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rgd.analysis import figures, output, what_if, wording
 from rgd.analysis.asked import EVERYTHING, Asked
-from rgd.analysis.clocks import Clocks
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.explained import by_tenant, note_membership
+from rgd.analysis.explained import by_tenant, check_found, note_membership
 from rgd.analysis.findings import worst_first
 from rgd.analysis.headers import Sampling
-from rgd.analysis.jobs import Job, Judged
-from rgd.analysis.log_facts import LogFacts, gather, probe_round_ms
-from rgd.analysis.segments import find_segments, segments_within
+from rgd.analysis.jobs import Job, Judged, Timing
+from rgd.analysis.log_facts import LogFacts, check_rows, gather
+from rgd.analysis.places import find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
 from rgd.errors import ConfigError, Fault
@@ -84,6 +83,12 @@ class Summary:
             *what_if.sentences(self.groups),
         ]
 
+    @property
+    def fetched(self) -> str:
+        """How much of the logs was fetched; they are read twice, first for the clocks."""
+        fetched, stored = (figures.amount(size, "bytes") for size in self.facts.fetched)
+        return f"{fetched} fetched of logs of {stored}"
+
     def to_json(self) -> dict[str, Any]:
         """`summary.json`."""
         return {
@@ -105,7 +110,7 @@ def run_report(
     """Make a fairness report of some logs.
 
     Args:
-        paths: log folders and segment files.
+        paths: log folders, segment files and tiers (`places`); tasks read them, so each machine must see them.
         out: folder to write `report.html`, `summary.json` and `windows/` to; with a remote `master`
             it must be one that all machines see.
         master: Spark's master URL; None is this machine.
@@ -120,23 +125,25 @@ def run_report(
         JavaMissing, SparkMissing: Spark cannot be run here.
         AnalysisError: Spark failed on the way.
     """
-    segments = segments_within(find_segments(paths), asked.within)
+    found = find_segments(paths)
+    segments = segments_within(found, asked.within)
+    if not segments:
+        check_rows([], asked.within)
     output.check(out)
     _check_window(window_s)
     require_spark()
-    round_ms = probe_round_ms(segments, asked.within)
     require_java()
-    size = sum(segment.stat().st_size for segment in segments)
+    size = sum(segment.size for segment in segments)
     progress(f"starting Spark for {len(segments)} segments, {figures.amount(size, 'bytes')}")
     with output.staged(out) as staging:
         with session(master) as spark, spark_errors():
             progress("comparing clocks")
-            job = Job(tuple(map(str, segments)), round_ms, asked)
-            clocks, rounds = job.compare_clocks(spark, Sampling.of(size))
-            window_ms = window_length_ms(window_s, round_ms, rounds)
+            job = Job(tuple(segments), asked, spark.sparkContext.accumulator(0))
+            timing = job.compare_clocks(spark, Sampling.of(size))
+            window_ms = window_length_ms(window_s, timing.round_ms, timing.rounds)
             progress("reading and judging")
-            judged = job.judge(spark, clocks, window_ms, staging / output.WINDOWS)
-        facts = _facts(job, judged, clocks, window_ms)
+            judged = job.judge(spark, timing, window_ms, staging / output.WINDOWS)
+        facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
         groups = tuple(sorted(judged.findings, key=_order))
         summary = Summary(groups, facts, out / output.PAGE, asked.tenants)
@@ -146,20 +153,25 @@ def run_report(
     return summary
 
 
-def _facts(job: Job, judged: Judged, clocks: Clocks, window_ms: int) -> LogFacts:
-    """Join what the segments say of themselves; steps that it explains get their cause."""
+def _facts(job: Job, judged: Judged, timing: Timing, window_ms: int, size: int) -> LogFacts:
+    """Join what the segments say of themselves; steps that it explains get their cause.
+
+    Raises:
+        NothingLogged: there is no usage of what is asked about.
+    """
     check_distinct(run for one in judged.stats for run in one.runs)
     facts = gather(
         judged.stats,
-        round_ms=job.round_ms,
+        round_ms=timing.round_ms,
         window_ms=window_ms,
-        clocks=clocks,
+        clocks=timing.clocks,
         attached=judged.attached,
         within=job.asked.within,
     )
+    check_found(judged.findings, job.asked)
     for group in judged.findings:
-        note_membership(group, facts.changes, 2 * (window_ms + job.round_ms))
-    return facts
+        note_membership(group, facts.changes, 2 * (window_ms + timing.round_ms))
+    return replace(facts, fetched=(job.fetched.value, size))
 
 
 def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:

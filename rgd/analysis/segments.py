@@ -1,43 +1,36 @@
-"""Segment files on disk: finding them, and reading the records of one.
+"""Reads the records of one segment.
 
 Law: reading ends for any content. Each stretch that is not a record is reported (`Damage`) or
 counted (entries of other producers, an incomplete end), is never fatal, and everything else is still read.
 
-A path is a log folder (searched with its subfolders) or one segment file. A time range is
-searched by the brokers' timestamps before the entries, without reading earlier entries. It
-ends at the first later entry, because broker time never runs backwards within a log.
+Of a time range, by the brokers' timestamps, the sparse index gives the first and the last offset; nothing
+behind the last is read. It ends at the first later entry, because broker time never runs backwards within a log.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
-`rgd.wire.segment` has the format of a file; `continuity` interprets gaps.
+`rgd.wire.segment` has the format of a segment; `places` finds them; `continuity` interprets gaps.
 """
 
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from rgd.analysis.asked import ALWAYS, TimeRange
-from rgd.analysis.errors import NoLog
 from rgd.analysis.explained import note_policies
+from rgd.analysis.places import Segment
 from rgd.core.exchange.messages import RoundRecord
+from rgd.storage.headers import read_chunks
+from rgd.storage.marks import Mark, is_true
+from rgd.storage.ranges import Ranges
 from rgd.wire.errors import WireError
-from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
+from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, LogReader
 from rgd.wire.record import header_of
-from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn, decode_length
-
-#: How much of a file is read at a time, in bytes.
-READ_SIZE: Final = 1024 * 1024
+from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn
 
 #: Stretches of damage that one segment lists; more are counted only.
 DAMAGES_LISTED_MAX: Final = 20
-
-_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,82 +122,8 @@ class Contents:
             self.damages.append((damage.offset, damage.reason))
 
 
-def find_segments(paths: Sequence[str]) -> tuple[Path, ...]:
-    """Every segment file of some folders and files, each once, logs together and in order.
-
-    Raises:
-        NoLog: a path is not there, cannot be read, or holds no segment.
-    """
-    if not paths:
-        raise NoLog("no log was named; give the folders that the daemons log to (`log.dir`)")
-    found = {segment.resolve() for path in paths for segment in _segments_of(path)}
-    return tuple(sorted(found))
-
-
-def _segments_of(path: str) -> list[Path]:
-    if _URL.match(path):
-        raise NoLog(f"{path} is a URL; give a log folder or a segment file")
-    place = Path(path)
-    try:
-        if place.is_file():
-            with place.open("rb"):
-                return [place]
-        if not place.is_dir():
-            raise NoLog(f"{path} does not exist; give a log folder or a segment file")
-        found = [file for file in place.rglob("*.log") if _SEGMENT_NAME.fullmatch(file.name)]
-        for file in found:
-            with file.open("rb"):
-                pass
-    except OSError as exc:
-        raise NoLog(f"{path} cannot be read: {exc.strerror or exc}") from exc
-    if not found:
-        raise NoLog(
-            f"{path} holds no segment files (20 digits and .log); give the folder that a daemon "
-            "logs to (`log.dir`), or one above it"
-        )
-    return found
-
-
-def segments_within(segments: Sequence[Path], within: TimeRange) -> list[Path]:
-    """The segments that may hold entries of a time range, of those that `find_segments` found."""
-    followed = zip_longest(segments, segments[1:])
-    return [
-        segment
-        for segment, following in followed
-        if _overlaps(segment, _same_log(segment, following), within)
-    ]
-
-
-def _same_log(segment: Path, following: Path | None) -> Path | None:
-    """The next segment, if it is of the same log."""
-    return following if following is not None and following.parent == segment.parent else None
-
-
-def _overlaps(segment: Path, following: Path | None, within: TimeRange) -> bool:
-    """Whether a segment may hold entries of a time range; looks at two first entries only.
-
-    Args:
-        segment: the segment asked about.
-        following: the next segment of the same log, if there is one.
-        within: the range.
-    """
-    first = first_timestamp(segment)
-    if first is not None and within.is_over(first):
-        return False
-    if within.from_ms is None or following is None:
-        return True
-    next_first = first_timestamp(following)
-    return next_first is None or next_first >= within.from_ms
-
-
-def first_timestamp(segment: Path) -> int | None:
-    """The broker's timestamp of a segment's first entry; None where that is unknown."""
-    with segment.open("rb") as file:
-        return _peek(file)[1]
-
-
 def read_segment(
-    segment: Path,
+    segment: Segment,
     contents: Contents,
     within: TimeRange = ALWAYS,
     *,
@@ -214,102 +133,104 @@ def read_segment(
     """The records and the damage of one segment in order.
 
     Args:
-        segment: the file.
+        segment: where it is.
         contents: fills while it is read.
         within: leave out what is stamped outside of this.
         timed: returns the time of a record.
         has_rows: False: leave out the rows of the records, which is many times faster.
     """
-    with segment.open("rb") as file:
-        context, start = _seek(file, within)
-        decode = LogReader().read if has_rows else header_of
-        read = _Reading(contents, within, start, timed, decode)
-        file.seek(context)
-        reader = SegmentReader(context)
-        while data := file.read(READ_SIZE):
-            for found in reader.feed(data):
-                if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
-                    return
-                yield from read.found(found)
-        for found in reader.finish():
+    source = segment.ranges()
+    start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
+    read = _Reading(contents, within, timed, LogReader().read if has_rows else header_of)
+    reader = SegmentReader(start)
+    for data in read_chunks(source, start, end):
+        for found in reader.feed(data):
+            if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
+                yield from read.damage()
+                return
             yield from read.found(found)
+    for found in reader.finish():
+        yield from read.found(found)
+    yield from read.damage()
 
 
-@dataclass(frozen=True, slots=True)
+def _bounds(source: Ranges, marks: list[Mark], within: TimeRange) -> tuple[int, int | None]:
+    """From where to where a segment is read for a time range, as true marks of its sparse index say.
+
+    It begins as many entries before the range as a record may continue.
+    """
+    early = [mark for mark in marks if mark.timestamp < (within.from_ms or 0)]
+    far = [mark for mark in early if mark.index + CONTEXT_ENTRIES <= early[-1].index + 1][-1:]
+    over = [mark for mark in marks if within.is_over(mark.timestamp)][:1]
+    # The last early one shows that the range begins behind it.
+    begins = far if all(is_true(source, mark) for mark in (*far, *early[-1:] * len(far))) else []
+    ends = [mark for mark in over if is_true(source, mark)]
+    return begins[0].offset if begins else 0, ends[0].offset if ends else None
+
+
 class _Reading:
     """How one segment is read."""
 
-    contents: Contents
-    within: TimeRange
-    #: Where the range begins; what lies before is only looked at for what is continued.
-    start: int
-    timed: Timed
-    decode: Callable[[Entry], RoundRecord | PolicyPart | None]
+    def __init__(
+        self,
+        contents: Contents,
+        within: TimeRange,
+        timed: Timed,
+        decode: Callable[[Entry], RoundRecord | PolicyPart | None],
+    ) -> None:
+        self._contents = contents
+        self._within = within
+        self._timed = timed
+        self._decode = decode
+        #: The last entries before the range, which the first records in it continue.
+        self._before = deque[Entry](maxlen=CONTEXT_ENTRIES)
+        #: Whether the range has begun, and damage of which that is not known yet.
+        self._is_begun = within.from_ms is None
+        self._damages: list[Damage] = []
 
     def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
         """Count what was found; the record or the damage, if it is one."""
         if isinstance(found, Torn):
-            self.contents.torn_bytes += found.size
-        elif isinstance(found, Stored):
+            self._contents.torn_bytes += found.size
+        elif isinstance(found, Damaged):
+            self._damages.append(Damage(found.offset, found.size, found.reason.value))
+        elif self._within.holds(found.entry.timestamp):
+            self._is_begun = True
+            yield from self.damage()
             yield from self._entry(found)
-        elif found.offset >= self.start:
-            yield self._damage(Damage(found.offset, found.size, found.reason.value))
+        else:
+            self._before.append(found.entry)
+            if not self._is_begun:
+                self._damages.clear()
+
+    def damage(self) -> Iterator[Damage]:
+        """Count the damage before an entry of the range or the end."""
+        for damage in self._damages:
+            self._contents.note_damage(damage)
+            yield damage
+        self._damages.clear()
 
     def _entry(self, found: Stored) -> Iterator[Logged | Damage]:
         entry = found.entry
-        if not self.within.holds(entry.timestamp):
-            # Later records continue this one.
+        while self._before:
             with suppress(WireError):
-                self.decode(entry)
-            return
-        self.contents.note_entry(entry)
+                self._decode(self._before.popleft())
+        self._contents.note_entry(entry)
         try:
-            record = self.decode(entry)
+            record = self._decode(entry)
         except WireError as error:
             size = LENGTH_SIZE + len(found.data)
-            yield self._damage(Damage(found.offset, size, error.reason.value))
+            self._damages.append(Damage(found.offset, size, error.reason.value))
+            yield from self.damage()
             return
         if record is None:
-            self.contents.foreign += 1
+            self._contents.foreign += 1
             return
         if isinstance(record, PolicyPart):
-            self.contents.policies += 1
-            note_policies(record, self.contents.attached)
+            self._contents.policies += 1
+            note_policies(record, self._contents.attached)
             return
-        at_ms = self.timed(entry, record)
+        at_ms = self._timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
-        self.contents.note_record(logged)
+        self._contents.note_record(logged)
         yield logged
-
-    def _damage(self, damage: Damage) -> Damage:
-        self.contents.note_damage(damage)
-        return damage
-
-
-def _seek(file: BinaryIO, within: TimeRange) -> tuple[int, int]:
-    """Where to begin to read, and where the range begins: its first entry, or one of unknown time.
-
-    Between them are as many entries as a record may continue.
-    """
-    offset = 0
-    if within.from_ms is None:
-        return offset, offset
-    context = deque([offset], maxlen=CONTEXT_ENTRIES + 1)
-    while True:
-        file.seek(offset)
-        length, timestamp = _peek(file)
-        if timestamp is None or timestamp >= within.from_ms:
-            return context[0], offset
-        offset += LENGTH_SIZE + length
-        context.append(offset)
-
-
-def _peek(file: BinaryIO) -> tuple[int, int | None]:
-    """The length of the entry here, and the broker's timestamp; None where that is unknown."""
-    head = file.read(LENGTH_SIZE + PEEK_SIZE)
-    try:
-        length = decode_length(head[:LENGTH_SIZE])
-        broker = peek_broker_entry_metadata(head[LENGTH_SIZE:][:length])
-    except WireError:
-        return 0, None
-    return length, None if broker is None else broker.broker_timestamp

@@ -16,7 +16,6 @@ The report itself takes `rgd.analysis.reading`: a source costs Spark three more 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql.datasource import (
@@ -33,9 +32,10 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from rgd.analysis.asked import TimeRange
+from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import ROWS, ddl
-from rgd.analysis.segments import Contents, find_segments, read_segment, segments_within
+from rgd.analysis.segments import Contents, read_segment
 
 _TIME: Final = ("broker_timestamp",)
 
@@ -43,8 +43,8 @@ _TIME: Final = ("broker_timestamp",)
 class SegmentPartition(InputPartition):
     """One segment."""
 
-    def __init__(self, segment: str) -> None:
-        super().__init__(segment)
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.name)
         self.segment = segment
 
 
@@ -58,15 +58,15 @@ class _Reader(DataSourceReader):
     @override
     def partitions(self) -> Sequence[InputPartition]:
         segments = segments_within(find_segments(self._paths), self._within)
-        return [SegmentPartition(str(segment)) for segment in segments]
+        return [SegmentPartition(segment) for segment in segments]
 
 
 class _RowsReader(_Reader):
     @override
     def read(self, partition: InputPartition) -> Iterator[Any]:
         segment = _segment(partition)
-        found = read_segment(Path(segment), Contents(segment), self._within)
-        return batches(segment, found)
+        found = read_segment(segment, Contents(segment.name), self._within)
+        return batches(segment.name, found)
 
 
 class _PushingRowsReader(_RowsReader):
@@ -117,7 +117,7 @@ def _narrowed(within: TimeRange, one: Filter) -> TimeRange | None:
             return None
 
 
-def _segment(partition: InputPartition) -> str:
+def _segment(partition: InputPartition) -> Segment:
     assert isinstance(partition, SegmentPartition)
     return partition.segment
 

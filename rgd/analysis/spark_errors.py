@@ -13,7 +13,7 @@ from rgd.analysis.errors import AnalysisError
 
 #: Most characters of a failure's own message in an error.
 _WORDS_MAX: Final = 300
-_EXCEPTION: Final = re.compile(r"[\w.$]+(Error|Exception|Log|Logged)\b.*:")
+_EXCEPTION: Final = re.compile(r"([\w.$]+(Error|Exception)|rgd\.[\w.]+)\b.*:")
 _WRAPPERS: Final = re.compile(r"^(: |Caused by: )+")
 
 #: What to do about a failure, by a pattern in its text; the first that is found counts.
@@ -27,6 +27,11 @@ _REMEDIES: Final = (
         r"ModuleNotFoundError: No module named '(rgd|numpy|pyarrow)\b",
         "Spark's executors lack it; install rgd[report] there, in the version and under the Python of this "
         "command (PYSPARK_PYTHON names another Python)",
+    ),
+    (
+        r"^rgd\.storage\.errors\.",
+        "the tasks read the tier themselves: each machine needs obstore, the network to it and the AWS_* "
+        "environment of this command",
     ),
     (
         r"Answer from Java side is empty|Connection refused|SparkContext was shut down"

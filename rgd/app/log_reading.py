@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.headers import walk
 from rgd.adapters.usagelog.reader import (
     DamagedEntry,
     LogEntry,
@@ -26,6 +25,7 @@ from rgd.adapters.usagelog.tiering import Uploader
 from rgd.app.call_threads import CallThread
 from rgd.errors import RgdError
 from rgd.ports.log_door import ENTRIES_BYTES_MAX, BrokerMetadataView, EntriesView, EntryView, From
+from rgd.storage.headers import walk
 from rgd.wire.frame import headers_and_payload
 
 #: Reads that wait for each thread; more are refused.

@@ -7,9 +7,8 @@ progress on a terminal (none in a pipe), and the table.
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
 # ruff: noqa: PLR0913 -- a command's parameters are its options
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,38 +112,11 @@ def write_report(
     from rgd.analysis.report import run_report
 
     asked = asked or EVERYTHING
-    with _progress() as tell, _as_files([*map(str, logs)], asked.within, tell) as paths:
+    with _progress() as tell:
         summary = run_report(
-            paths, out, master=master, window_s=window_s, asked=asked, progress=tell
+            [*map(str, logs)], out, master=master, window_s=window_s, asked=asked, progress=tell
         )
     _print(summary)
-
-
-@contextmanager
-def _as_files(
-    places: list[str], within: "TimeRange", tell: Callable[[str], None]
-) -> Iterator[list[str]]:
-    """The places with folders of copies instead of tiers in buckets, while the report is made."""
-    from rgd.analysis.asked import ALWAYS
-    from rgd.storage.copying import copy_logs, is_bucket
-    from rgd.storage.objects import Objects
-
-    with ExitStack() as stack:
-        paths = []
-        for place in places:
-            path = place
-            if is_bucket(place):
-                path = stack.enter_context(tempfile.TemporaryDirectory(prefix="rgd-report-"))
-                tell(f"copying {place}")
-                try:
-                    copied = copy_logs(Objects(place), Path(path), within.from_ms, within.to_ms)
-                except ValueError as error:
-                    raise ConfigError(Fault("command line", "LOG", str(error))) from error
-                if copied == 0 and within != ALWAYS:
-                    expected = f"{place} has no segment between --from and --to"
-                    raise ConfigError(Fault("command line", "LOG", expected))
-            paths.append(path.removeprefix("file://"))
-        yield paths
 
 
 @contextmanager
@@ -166,4 +138,4 @@ def _print(summary: "Summary") -> None:
         print_table(summary.scenario_columns, summary.scenario_rows, text_columns=3)
     for sentence in summary.sentences:
         print(printable(sentence))
-    print(printable(f"report: {summary.page}"), flush=True)
+    print(printable(f"report: {summary.page} ({summary.fetched})"), flush=True)

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rgd.adapters.usagelog.appender import Appender, Pending
-from rgd.adapters.usagelog.headers import header_at
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.core.units import Nanos
 from rgd.ports.usagelog import Fsync
+from rgd.storage.headers import header_at
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog import sources
-from rgd.adapters.usagelog.index import Mark, load_marks, mend
+from rgd.adapters.usagelog.index import load_marks, mend
+from rgd.storage.marks import Mark
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.segment import encode_stored, segment_name
 

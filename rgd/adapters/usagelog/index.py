@@ -1,43 +1,24 @@
-"""The sparse index beside a segment: the offset and the time of every N-th entry.
+"""Writes the sparse index beside a segment (`rgd.storage.marks` reads it).
 
-    [u64 index][u64 timestamp, ms since 1970][u64 offset]      repeated, big endian
-
-Law: the index only improves speed. A mark counts if the segment has the same data at its
-offset (`is_true`). With missing or wrong marks everything is still found, only slower. So the index is
-never synced, and a failure to write it is ignored.
+Law: the index only improves speed, so it is never synced, and a failure to write it is ignored.
 The writer adds marks as it writes entries, and `mend` rewrites a missing or stale index.
 Entries without a broker's index get no marks.
 """
 
 import contextlib
 import os
-import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import islice, pairwise
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.headers import Header, Readable, header_at, walk
 from rgd.config.plain_files import open_plain_file, read_plain_file
-from rgd.wire.errors import WireError
+from rgd.storage.headers import Header, walk
+from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks, encode_marks, true_marks
 
 SUFFIX: Final = ".idx"
 #: Entries from one mark to the next.
 MARK_EVERY: Final = 128
-#: Most of an index that is read; what lies behind is found without it.
-INDEX_BYTES_MAX: Final = 24 << 20
-
-_MARK: Final = struct.Struct(">QQQ")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An entry of the segment."""
-
-    index: int
-    timestamp: int
-    offset: int
 
 
 class MarkCounter:
@@ -86,7 +67,7 @@ class MarkWriter:
         marks = self._counter.marks_for(count, header_at)
         if not marks or self._descriptor is None:
             return
-        data = _encode(marks)
+        data = encode_marks(marks)
         try:
             is_whole = os.write(self._descriptor, data) == len(data)
         except OSError:
@@ -113,41 +94,6 @@ def load_marks(segment: Path) -> list[Mark]:
         return decode_marks(read_plain_file(index_path(segment), INDEX_BYTES_MAX)[:INDEX_BYTES_MAX])
     except OSError:
         return []
-
-
-def decode_marks(data: bytes) -> list[Mark]:
-    """The marks in the bytes of an index, up to the first that cannot follow the one before it."""
-    whole = len(data) - len(data) % _MARK.size
-    marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
-    for position, (before, mark) in enumerate(pairwise(marks), start=1):
-        if not _may_follow(before, mark):
-            return marks[:position]
-    return marks
-
-
-def is_true(source: Readable, mark: Mark) -> bool:
-    """Whether the segment itself says the same.
-
-    Raises:
-        OSError: the segment cannot be read.
-    """
-    try:
-        header = header_at(source, mark.offset)
-    except (WireError, OverflowError):
-        return False
-    return (header.index, header.timestamp) == (mark.index, mark.timestamp)
-
-
-def true_marks(source: Readable, marks: list[Mark]) -> list[Mark]:
-    """The marks up to the last that is true: those behind a cut are not.
-
-    Raises:
-        OSError: the segment cannot be read.
-    """
-    for count in range(len(marks), 0, -1):
-        if is_true(source, marks[count - 1]):
-            return marks[:count]
-    return []
 
 
 def mend(segment: Path) -> None:
@@ -180,22 +126,10 @@ def replace_marks(segment: Path, marks: list[Mark]) -> None:
         OSError: the file cannot be written.
     """
     path = index_path(segment)
-    data = _encode(marks)
+    data = encode_marks(marks)
     with contextlib.suppress(OSError):
         if read_plain_file(path, len(data)) == data:
             return
     fresh = path.with_suffix(SUFFIX + ".new")
     fresh.write_bytes(data)
     fresh.replace(path)
-
-
-def _encode(marks: Iterable[Mark]) -> bytes:
-    return b"".join(_MARK.pack(mark.index, mark.timestamp, mark.offset) for mark in marks)
-
-
-def _may_follow(before: Mark, mark: Mark) -> bool:
-    return (
-        mark.index > before.index
-        and mark.timestamp >= before.timestamp
-        and mark.offset > before.offset
-    )

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.adapters.usagelog.headers import Header
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.storage.headers import Header
 from rgd.wire.frame_runs import Framed, Ints
 
 _MS_PER_S: Final = 1000

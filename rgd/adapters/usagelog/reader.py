@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rgd.adapters.usagelog.errors import SeveralLogs
-from rgd.adapters.usagelog.headers import Header, Readable, pread, read_chunks, size_of, walk
-from rgd.adapters.usagelog.index import Mark, true_marks
 from rgd.adapters.usagelog.sources import FileSource, Source, folder_sources, logs_at
+from rgd.storage.headers import Header, Readable, pread, read_chunks, size_of, walk
+from rgd.storage.marks import Mark, true_marks
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
 from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn

@@ -14,15 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rgd.adapters.usagelog.files import Segment, list_segments
-from rgd.adapters.usagelog.headers import Header, header_at, header_of, read_chunks, walk
-from rgd.adapters.usagelog.index import (
-    Mark,
-    MarkCounter,
-    load_marks,
-    replace_marks,
-    true_marks,
-)
+from rgd.adapters.usagelog.index import MarkCounter, load_marks, replace_marks
 from rgd.config.plain_files import open_plain_file
+from rgd.storage.headers import Header, header_at, header_of, read_chunks, walk
+from rgd.storage.marks import Mark, true_marks
 from rgd.wire.errors import WireError
 from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
 

@@ -1,33 +1,31 @@
 """Where the segments of a log are: files of a folder, or objects of a tier, read alike.
 
-Law: reading a tier moves no more than what is read: headers come in blocks of `BLOCK_BYTES`, a whole
+Law: reading a tier moves no more than what is read: headers come in blocks (`rgd.storage.ranges`), a whole
 segment in chunks. A segment that is removed while its log is read is left out.
 """
 
 import contextlib
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
 from rgd.adapters.usagelog.files import list_logs, list_segments
-from rgd.adapters.usagelog.headers import Readable
-from rgd.adapters.usagelog.index import INDEX_BYTES_MAX, Mark, decode_marks, load_marks
+from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
 from rgd.storage.errors import ObjectMissing
+from rgd.storage.headers import Readable
 from rgd.storage.manifest import TieredSegment
+from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks
 from rgd.storage.objects import Objects, folder_of, is_url
+from rgd.storage.ranges import Ranges
 from rgd.storage.tier import MANIFEST, MARKS, SEGMENT, LogTier, find_logs
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
-
-#: Bytes of a tier's segment that are asked for at once where headers are read, and blocks kept.
-BLOCK_BYTES: Final = 16 << 10
-BLOCKS_MAX: Final = 4
 
 
 class Source(Protocol):
@@ -98,42 +96,6 @@ class FileSource:
         return not any(name > self.path.name for name in names)
 
 
-class TierRanges:
-    """The bytes of an object; small reads near one another share a request."""
-
-    def __init__(self, objects: Objects, name: str, size: int) -> None:
-        self._objects = objects
-        self._name = name
-        self._size = size
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
-
-    def size(self) -> int:
-        return self._size
-
-    def read(self, size: int, offset: int) -> bytes:
-        size = min(size, self._size - offset)
-        if size <= 0:
-            return b""
-        if size > BLOCK_BYTES:
-            return self._objects.read_range(self._name, offset, size)
-        first, last = offset // BLOCK_BYTES, (offset + size - 1) // BLOCK_BYTES
-        data = b"".join(self._block(number) for number in range(first, last + 1))
-        start = offset - first * BLOCK_BYTES
-        return data[start : start + size]
-
-    def _block(self, number: int) -> bytes:
-        block = self._blocks.get(number)
-        if block is None:
-            start = number * BLOCK_BYTES
-            size = min(BLOCK_BYTES, self._size - start)
-            block = self._blocks[number] = self._objects.read_range(self._name, start, size)
-            while len(self._blocks) > BLOCKS_MAX:
-                self._blocks.popitem(last=False)
-        else:
-            self._blocks.move_to_end(number)
-        return block
-
-
 @dataclass(frozen=True, slots=True)
 class TierSource:
     """A segment in a tier; one that is missing because the tier is gone is an error."""
@@ -157,7 +119,7 @@ class TierSource:
     @contextlib.contextmanager
     def open(self) -> Iterator[Readable | None]:
         name = self.tier.name_of(self.segment.first_index, SEGMENT)
-        ranges = TierRanges(self.tier.objects, name, self.segment.size)
+        ranges = Ranges(partial(self.tier.objects.read_range, name), self.segment.size)
         try:
             ranges.read(1, 0)
         except ObjectMissing:

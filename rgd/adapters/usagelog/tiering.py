@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.index import INDEX_BYTES_MAX, index_path
+from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
     TierLag,
@@ -44,6 +44,7 @@ from rgd.storage.identity import (
     read_identity,
 )
 from rgd.storage.manifest import TieredSegment
+from rgd.storage.marks import INDEX_BYTES_MAX
 from rgd.storage.objects import TIMEOUT_S, Objects, canonical
 from rgd.storage.tier import Listing, LogTier, checksum_of
 from rgd.wire.segment import segment_name

@@ -16,9 +16,9 @@ from rgd.analysis.fairness import Judged, judge
 from rgd.analysis.findings import summarise
 from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
+from rgd.analysis.places import find_segments, segments_within
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import HEADERS, arrow
-from rgd.analysis.segments import find_segments, segments_within
 from rgd.analysis.windows import GroupWindows, join
 
 
@@ -37,7 +37,7 @@ class Logs:
         self.within = within
         self.window_ms = window_ms
         self.round_ms = round_ms
-        segments = [*map(str, segments_within(find_segments([str(folder)]), within))]
+        segments = segments_within(find_segments([str(folder)]), within)
         sampling = Sampling()
         headers = [batch for one in segments for batch in segment_headers(one, sampling, within)]
         self.clocks = align_clocks(

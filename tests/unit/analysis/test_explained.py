@@ -11,6 +11,7 @@ import pyarrow as pa
 from rgd.analysis.explained import by_tenant, groups_by_tenant, merged_attached
 from rgd.analysis.judging import judged
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
@@ -51,7 +52,7 @@ def pieces_of(folder: Path) -> pa.Table:
     batches = [
         batch
         for segment in sorted(folder.glob("*.log"))
-        for batch in segment_pieces(str(segment), 1000, round_ms=1000.0, rows_max=3)
+        for batch in segment_pieces(Segment.of(segment), 1000, round_ms=1000.0, rows_max=3)
     ]
     table = pa.Table.from_batches(batches)
     return table.sort_by([("group", "ascending"), ("kind", "ascending")])

@@ -17,6 +17,7 @@ from rgd.analysis.headers import (
     logged_rounds,
     segment_headers,
 )
+from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, arrow
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -27,7 +28,7 @@ def headers(*segments: Path, sampling: Sampling | None = None) -> Any:
     batches = [
         batch
         for segment in segments
-        for batch in segment_headers(str(segment), sampling or Sampling())
+        for batch in segment_headers(Segment.of(segment), sampling or Sampling())
     ]
     return pa.Table.from_batches(batches, arrow(HEADERS))
 
@@ -56,6 +57,7 @@ def test_a_record_says_what_its_clocks_showed_and_whom_it_had_received(tmp_path:
         "clock_ms": 0,
         "local_ms": 0,
         "is_monotonic": True,
+        "period_ms": 1000.0,
         "peers": ["b1"],
         "peer_incarnations": [1],
         "peer_sequences": [2],

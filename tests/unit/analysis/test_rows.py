@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rgd.analysis.places import Segment
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import ROWS, arrow
 from rgd.analysis.segments import Contents, Damage, read_segment
@@ -16,7 +17,7 @@ from tests.support.log_maker import START_MS, LogMaker, Usage
 
 
 def made(segment: Path, **options: Any) -> list[Any]:
-    return list(batches("s", read_segment(segment, Contents("s")), **options))
+    return list(batches("s", read_segment(Segment.of(segment), Contents("s")), **options))
 
 
 def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_damage_between_records_comes_behind_their_rows(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.round(Usage("gold", admitted=1))
     maker.round(Usage("gold", admitted=1), Usage("iron", kind=Kind.DISPATCH))
-    first, second = read_segment(maker.close(), Contents("s"))
+    first, second = read_segment(Segment.of(maker.close()), Contents("s"))
     rows, damage = batches("s", [first, Damage(7, 99, "checksum"), second])
 
     assert rows["group"].to_pylist() == ["gold", "gold", "iron"]

@@ -9,14 +9,8 @@ import pytest
 
 from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.errors import NoLog
-from rgd.analysis.segments import (
-    Contents,
-    Damage,
-    Logged,
-    find_segments,
-    read_segment,
-    segments_within,
-)
+from rgd.analysis.places import Segment, find_segments, segments_within
+from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 GOLD = Usage("gold", admitted=10, quota=100)
@@ -24,7 +18,7 @@ GOLD = Usage("gold", admitted=10, quota=100)
 
 def read(segment: Path, within: TimeRange = ALWAYS) -> tuple[list[Logged | Damage], Contents]:
     contents = Contents(str(segment))
-    return list(read_segment(segment, contents, within)), contents
+    return list(read_segment(Segment.of(segment), contents, within)), contents
 
 
 def times(found: list[Logged | Damage]) -> list[int]:
@@ -45,7 +39,7 @@ def test_a_folder_is_searched_through_its_subfolders_and_gives_each_segment_once
 
     found = find_segments([str(tmp_path), str(tmp_path / "logs" / "broker-1")])
 
-    assert [(path.parent.name, int(path.stem)) for path in found] == [
+    assert [(Path(one.log).name, int(Path(one.name).stem)) for one in found] == [
         ("broker-1", 0),
         ("broker-1", 1),
         ("broker-2", 0),
@@ -58,7 +52,7 @@ def test_one_segment_file_may_have_any_name(tmp_path: Path) -> None:
     maker.round(GOLD)
     renamed = maker.close().rename(tmp_path / "copy")
 
-    assert find_segments([str(renamed)]) == (renamed,)
+    assert find_segments([str(renamed)]) == (Segment.of(renamed),)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +61,7 @@ def test_one_segment_file_may_have_any_name(tmp_path: Path) -> None:
         pytest.param([], "no log was named", id="none"),
         pytest.param(["{tmp}/absent"], "does not exist", id="absent"),
         pytest.param(["{tmp}"], "holds no segment files", id="empty folder"),
-        pytest.param(["s3://bucket/log"], "is a URL", id="url"),
+        pytest.param(["ftp://host/log"], "expected a folder, file", id="url"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_remedy(
@@ -162,15 +156,13 @@ def test_segments_outside_a_range_are_recognised_by_two_first_entries(tmp_path: 
     for _ in range(3):
         maker.rounds(10, GOLD)
         segments.append(maker.roll())
-    first, second, third = segments
-
     within = TimeRange(START_MS + 12_000, START_MS + 15_000)
 
     # The next file in the order of paths may be of another log, whose times prove nothing.
     maker = LogMaker(tmp_path / "z", "broker-2", start_ms=START_MS + 500_000)
     maker.rounds(1, GOLD)
     other = maker.roll()
-    every = [first, second, third, other]
+    every = [*map(Segment.of, (*segments, other))]
 
-    assert segments_within(every, within) == [second]
-    assert segments_within(every, TimeRange(START_MS + 99_000, None)) == [third, other]
+    assert segments_within(every, within) == every[1:2]
+    assert segments_within(every, TimeRange(START_MS + 99_000, None)) == every[2:]

@@ -31,6 +31,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]
             scenario_rows=[("policy=steal", "publish", "messages", "13.5")],
             sentences=["Nobody was starved, \x1b[31mred\x1b[0m neither."],
             page=out / "report.html",
+            fetched="2 MB fetched of logs of 1 MB",
         )
 
     monkeypatch.setattr(analysis, "run_report", run_report)
@@ -51,7 +52,7 @@ def test_options_reach_the_job_and_findings_the_terminal(
         "12.5",
         "policy=steal",
         "Nobody was starved, \\x1b[31mred\\x1b[0m neither.",
-        f"report: {tmp_path / 'report.html'}",
+        f"report: {tmp_path / 'report.html'} (2 MB fetched of logs of 1 MB)",
     ):
         assert text in outcome.out
 

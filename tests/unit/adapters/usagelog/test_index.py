@@ -9,19 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.headers import Header
-from rgd.adapters.usagelog.index import (
-    MARK_EVERY,
-    Mark,
-    MarkWriter,
-    index_path,
-    load_marks,
-    mend,
-    true_marks,
-)
+from rgd.adapters.usagelog.index import MARK_EVERY, MarkWriter, index_path, load_marks, mend
 from rgd.adapters.usagelog.reader import seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
+from rgd.storage.headers import Header
+from rgd.storage.marks import Mark, true_marks
 from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import T0, pendings, read, segments_in, write_log
 

@@ -12,11 +12,11 @@ import pytest
 
 from rgd.adapters.usagelog import index
 from rgd.adapters.usagelog.appender import Pending
-from rgd.adapters.usagelog.headers import header_of
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.recovery import Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
+from rgd.storage.headers import header_of
 from rgd.wire.frame import Entry, encode_entry
 from rgd.wire.segment import SegmentReader, Stored, encode_stored, segment_name
 from tests.unit.adapters.usagelog.logs import (

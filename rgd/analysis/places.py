@@ -1,0 +1,184 @@
+"""Where the segments of some logs are: files, and objects of a tier, read alike by ranges.
+
+Law: a search opens no segment whose manifest states its times. What a tier has not committed by a manifest, or
+has marked for deletion, is left out, on disk and in a bucket alike (`rgd.storage.tier`).
+
+A place is a log folder (searched with its subfolders), one segment file, or the URL of a tier.
+"""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from rgd.analysis.asked import TimeRange
+from rgd.analysis.errors import NoLog
+from rgd.storage.errors import ObjectMissing
+from rgd.storage.headers import header_at
+from rgd.storage.manifest import TieredSegment, decode_manifest
+from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks
+from rgd.storage.objects import Objects, folder_of
+from rgd.storage.ranges import Fetch, Ranges
+from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, find_logs
+from rgd.wire.errors import WireError
+
+_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment that any task can read."""
+
+    #: A file's path, or a name in the bucket `place`.
+    path: str
+    place: str = ""
+    #: In bytes, when it was found.
+    size: int = 0
+    #: As its manifest says; None: not known without opening it.
+    times: tuple[int, int] | None = None
+    #: Receives how many bytes were fetched.
+    count: Callable[[int], object] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, file: Path, times: tuple[int, int] | None = None) -> "Segment":
+        """The segment in a file, which is not opened."""
+        if not os.access(file, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return cls(str(file), size=file.stat().st_size, times=times)
+
+    @property
+    def name(self) -> str:
+        """Where it is, for people; unique."""
+        return f"{self.place}/{self.path}" if self.place else self.path
+
+    @property
+    def log(self) -> str:
+        """Where the other segments of its log are."""
+        return self.name.rpartition("/")[0]
+
+    def ranges(self) -> Ranges:
+        """Its bytes."""
+        return Ranges(self._fetch(self.path), self.size)
+
+    def marks(self) -> list[Mark]:
+        """Its sparse index; empty where there is none."""
+        with suppress(ObjectMissing, OSError):
+            fetch = self._fetch(self.path.removesuffix(SEGMENT) + MARKS)
+            return decode_marks(fetch(0, INDEX_BYTES_MAX))
+        return []
+
+    def _fetch(self, path: str) -> Fetch:
+        read = Objects(self.place).read_range if self.place else _read_file
+
+        def fetch(offset: int, size: int) -> bytes:
+            data = read(path, offset, size)
+            if self.count is not None:
+                self.count(len(data))
+            return data
+
+        return fetch
+
+
+def find_segments(places: Sequence[str]) -> tuple[Segment, ...]:
+    """Every segment at some places, each once, logs together and in order.
+
+    Raises:
+        NoLog: a place is not there, cannot be read, or holds no segment.
+        TierError: a bucket cannot be listed.
+    """
+    if not places:
+        raise NoLog("no log was named; give the folders that the daemons log to (`log.dir`)")
+    found = {segment for place in places for segment in _segments_at(place)}
+    return tuple(sorted(found, key=lambda segment: (segment.log, segment.name)))
+
+
+def _segments_at(place: str) -> list[Segment]:
+    try:
+        folder = folder_of(place)
+        if folder is not None and not folder.exists():
+            raise NoLog(f"{place} does not exist; give a log folder or a segment file")
+        found = list(_in_bucket(place.rstrip("/")) if folder is None else _on_disk(folder))
+    except ValueError as exc:
+        raise NoLog(str(exc)) from exc
+    except OSError as exc:
+        raise NoLog(f"{place} cannot be read: {exc.strerror or exc}") from exc
+    if not found:
+        raise NoLog(
+            f"{place} holds no segment files (20 digits and .log); give the folder that a daemon "
+            "logs to (`log.dir`), one above it, or a tier"
+        )
+    return found
+
+
+def _in_bucket(place: str) -> Iterator[Segment]:
+    objects = Objects(place)
+    for prefix in find_logs(objects):
+        tier = LogTier(objects, prefix)
+        for one in tier.list().segments:
+            path = tier.name_of(one.first_index, SEGMENT)
+            yield Segment(path, place, one.size, (one.first_ms, one.last_ms))
+
+
+def _on_disk(path: Path) -> Iterator[Segment]:
+    if path.is_file():
+        yield Segment.of(path.resolve())
+        return
+    by_folder: dict[Path, list[Path]] = {}
+    for file in path.rglob("*" + SEGMENT):
+        if _SEGMENT_NAME.fullmatch(file.name):
+            by_folder.setdefault(file.resolve().parent, []).append(file.resolve())
+    for folder, files in by_folder.items():
+        is_tier = any(one.stem.isdecimal() for one in folder.glob("[0-9]*" + MANIFEST))
+        yield from _in_tier(files) if is_tier else map(Segment.of, files)
+
+
+def _in_tier(files: Iterable[Path]) -> Iterator[Segment]:
+    """The segments of a tier's folder that are uploaded and not being deleted."""
+    for file in files:
+        with suppress(FileNotFoundError):
+            data = file.with_suffix(MANIFEST).read_bytes()
+            if data and not file.with_suffix(DELETED).exists():
+                manifest: TieredSegment = decode_manifest(data, str(file))
+                yield Segment.of(file, (manifest.first_ms, manifest.last_ms))
+
+
+def _read_file(path: str, offset: int, size: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        return file.read(size)
+
+
+def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segment]:
+    """The segments that may hold entries of a time range, of those that `find_segments` found."""
+    return [
+        segment
+        for segment, following in zip_longest(segments, segments[1:])
+        if _overlaps(segment, following, within)
+    ]
+
+
+def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) -> bool:
+    """Whether a segment may hold entries of a time range: by its manifest, otherwise by two first entries."""
+    if segment.times is not None:
+        first_ms, last_ms = segment.times
+        return not within.is_over(first_ms) and (within.from_ms or 0) <= last_ms
+    first = _first_ms(segment)
+    if first is not None and within.is_over(first):
+        return False
+    if within.from_ms is None or following is None or following.log != segment.log:
+        return True
+    # The next file in the order of paths may be of another log, whose times prove nothing.
+    next_first = _first_ms(following)
+    return next_first is None or next_first >= within.from_ms
+
+
+def _first_ms(segment: Segment) -> int | None:
+    """The timestamp of a segment's first entry; None where that is unknown."""
+    with suppress(WireError):
+        return header_at(segment.ranges(), 0).timestamp
+    return None
