@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import WEIGHT_ONE, Row
+from rgd.core.shares.pip82 import USAGE_POLICIES, share_by_usage
 from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair
 
@@ -109,6 +110,20 @@ def one_group() -> dict[str, float]:
     return figures
 
 
+def by_usage() -> dict[str, float]:
+    """Microseconds a group under PIP-82's policies, `GROUPS_A_PASS` groups of 20 brokers at once and one after the other."""
+    used = wants_of(GROUPS_A_PASS, 20)[:, :, 0]
+    quota = used.sum(axis=1)
+    figures = {}
+    for policy in USAGE_POLICIES:
+        together_s = best_s(lambda: share_by_usage(policy, quota, used, FLOOR_PPM))  # noqa: B023
+        alone_s = best_s(lambda: share_by_usage(policy, quota[:1], used[:1], FLOOR_PPM))  # noqa: B023
+        name = policy.name.lower()
+        figures[f"{name}_together_us"] = round(together_s / GROUPS_A_PASS * 1e6, 2)
+        figures[f"{name}_alone_us"] = round(alone_s * 1e6, 1)
+    return figures
+
+
 def recompute() -> dict[str, float]:
     """Everything anew: as columns, as objects, and numpy's sort of as many rows."""
     wants = wants_of(GROUPS, BROKERS)[:, :, 0].copy()
@@ -135,7 +150,7 @@ def recompute() -> dict[str, float]:
 
 def measure() -> dict[str, float]:
     """All figures."""
-    return one_group() | recompute()
+    return one_group() | by_usage() | recompute()
 
 
 def main() -> None:

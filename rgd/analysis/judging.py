@@ -90,10 +90,10 @@ class Judge:
         made = [_passed_on(pieces.filter(is_said))]
         pieces = pieces.filter(pc.invert(is_said)).combine_chunks()
         groups = [join(one, self.window_ms) for one in _groups(pieces)]
-        findings = list(self._findings(groups))
+        findings = list(self.findings(groups))
         for scenario in self.scenarios:
-            replayed = replay(groups, scenario, window_ms=self.window_ms, round_ms=self.round_ms)
-            for found, other in zip(findings, self._findings(replayed), strict=True):
+            replayed = self.replayed(groups, scenario)
+            for found, other in zip(findings, self.findings(replayed), strict=True):
                 for of, (finding, _) in found.items():
                     finding["what_if"].append(brief(scenario.text, finding, other[of][0]))
         for windows, found in zip(groups, findings, strict=True):
@@ -102,7 +102,13 @@ class Judge:
                 made.append(_with_findings(table, [json.dumps(finding, allow_nan=False)]))
         return pa.concat_tables(made)
 
-    def _findings(
+    def replayed(
+        self, groups: Sequence[GroupWindows], scenario: Scenario
+    ) -> Sequence[GroupWindows]:
+        """The windows that the scenario would have had."""
+        return replay(groups, scenario, window_ms=self.window_ms, round_ms=self.round_ms)
+
+    def findings(
         self, groups: Sequence[GroupWindows]
     ) -> Iterator[dict[str, tuple[dict[str, Any], Judged]]]:
         """The findings about each group's dimensions that are used."""
