@@ -2,7 +2,8 @@
 
 Law: it has no external address, script, font or picture. Every name from the log is escaped. Every plot
 has a title, a description, a legend and a table of its brokers, so that no information is in colours
-alone. `page.html` is the template and `page.css` the style, for light and for dark.
+alone. `page.html` is the template, `page.css` the style, for light and for dark, and `page.js` sorts and searches the
+table of groups, which is whole without it.
 """
 
 from collections.abc import Sequence
@@ -78,6 +79,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         what_if=_what_if(findings),
         sections="\n".join(_section(section) for section in sections),
         log=_log(facts),
+        script=here.joinpath("page.js").read_text(encoding="utf-8"),
         version=escape(__version__),
     )
 
@@ -109,14 +111,19 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
         marks[wording.COLUMNS.index("Jain")] = _mark(
             is_fair=finding["jain_mean"] is None or finding["jain_mean"] >= wording.FAIR_JAIN
         )
+        # Sorted by the figures, not by how they are shown; nothing where there is none.
+        values = ["" if finding[key] is None else f"{finding[key]:g}" for key in wording.FIGURES]
+        sorts = [""] * _TEXT_COLUMNS + [f' data-v="{value}"' for value in values]
         body = "".join(
-            f"<td{_text_class(index) or marks[index]}>{cell}</td>"
+            f"<td{_text_class(index) or marks[index]}{sorts[index]}>{cell}</td>"
             for index, cell in enumerate(cells)
             if index
         )
         rows.append(f'<tr><th scope="row">{cells[0]}</th>{body}</tr>')
     return (
-        f"<table><thead><tr>{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
+        f'<table id="groups" data-words="{_TEXT_COLUMNS}"><thead><tr>{heads}</tr></thead><tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table>"
     )
 
 

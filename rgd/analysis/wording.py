@@ -36,6 +36,19 @@ COLUMNS: Final = (
     "starved",
 )
 
+#: The keys of the findings behind the columns that are figures.
+FIGURES: Final = (
+    "wanted",
+    "admitted",
+    "quota",
+    "utilisation",
+    "overshoot_max",
+    "jain_mean",
+    "lowest_ratio",
+    "rounds_to_fair",
+    "starved_s",
+)
+
 #: Groups that the sentences name; the table has them all.
 NAMED_MAX: Final = 3
 

@@ -83,7 +83,7 @@ def test_the_page_refers_to_nothing_outside(tmp_path: Path, read_logs: ReadLogs)
 
     outline = Outline(page)
     tags = {tag for tag, _ in outline.tags}
-    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "base"}
     addresses = [
         attrs[name] or ""
         for _, attrs in outline.tags
@@ -144,7 +144,7 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
 def test_names_from_the_log_are_only_text(tmp_path: Path, read_logs: ReadLogs) -> None:
     page = page_of(tmp_path, read_logs, broker=HOSTILE)
 
-    assert "<script" not in page
+    assert page.count("<script") == 1
     assert "&lt;script&gt;" in page
     assert {name for _, attrs in Outline(page).tags for name in attrs if "example" in name} == set()
 
