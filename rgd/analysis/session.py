@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis.errors import JavaMissing, SparkMissing
+from rgd.analysis.spark_errors import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,15 +215,24 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
         context = SparkContext(conf=conf, gateway=gateway)
         # Spark notices only here that a master gave no answer.
         context.setLogLevel("ERROR")
+        if not str(context.master).startswith("local"):
+            context.addPyFile(_zipped(scratch))
         spark = SparkSession(context)
     except (PySparkException, Py4JError, OSError) as exc:
         _end_java(gateway)
-        raise SparkMissing(f"Spark did not start: {_last_messages(words) or exc}") from exc
+        said = explained(_last_messages(words) or str(exc))
+        raise SparkMissing(f"Spark did not start: {said}") from exc
     try:
         yield spark
     finally:
         context.stop()
         _end_java(gateway)
+
+
+def _zipped(scratch: Path) -> str:
+    """This rgd for executors, so that they have it, and the same one."""
+    package = Path(__file__).parents[1]
+    return shutil.make_archive(str(scratch / package.name), "zip", package.parent, package.name)
 
 
 def _end_java(gateway: Any) -> None:

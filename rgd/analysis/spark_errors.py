@@ -24,9 +24,19 @@ _REMEDIES: Final = (
         "spark.executor.memory too), or ask for longer windows (--window-s)",
     ),
     (
-        r"ModuleNotFoundError: No module named '(rgd|numpy|pyarrow)\b",
-        "Spark's executors lack it; install rgd[report] there, in the version and under the Python of this "
-        "command (PYSPARK_PYTHON names another Python)",
+        r"ModuleNotFoundError: No module named '(numpy|pyarrow|google|google_crc32c|backports)\b",
+        "Spark's executors lack it; install numpy, pyarrow, protobuf, google-crc32c and backports.zstd there "
+        "(PYSPARK_PYTHON names another Python); rgd itself is sent to them",
+    ),
+    (
+        r"ModuleNotFoundError: No module named 'rgd\b",
+        "the executors of a session that rgd did not start lack it; give them this version with --py-files or "
+        "addPyFile (its wheel, renamed to .zip)",
+    ),
+    (
+        r"masters are unresponsive",
+        "what is at --master is no Spark master that understands this Spark; start one of the same version, "
+        "or correct --master",
     ),
     (
         r"^rgd\.storage\.errors\.",

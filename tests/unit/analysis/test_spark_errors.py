@@ -41,7 +41,17 @@ Caused by: java.io.IOException: No space left on device
         pytest.param(
             OUT_OF_HEAP, ("OutOfMemoryError", "SPARK_DRIVER_MEMORY", "--window-s"), id="heap"
         ),
-        pytest.param(NO_RGD, ("No module named 'rgd'", "install rgd[report]"), id="no rgd"),
+        pytest.param(NO_RGD, ("No module named 'rgd'", "--py-files"), id="no rgd"),
+        pytest.param(
+            NO_RGD.replace("'rgd'", "'pyarrow'"),
+            ("'pyarrow'", "install numpy, pyarrow"),
+            id="no pyarrow",
+        ),
+        pytest.param(
+            "1 WARN no id | 2 ERROR Reason: All masters are unresponsive! Giving up.",
+            ("Giving up", "correct --master"),
+            id="silent master",
+        ),
         pytest.param(JAVA_ENDED, ("Answer from Java", "master ended"), id="Java ended"),
         pytest.param(OTHER, ("java.io.IOException: No space left on device",), id="other"),
         pytest.param("", ("no message",), id="nothing"),
