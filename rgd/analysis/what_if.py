@@ -67,7 +67,7 @@ def rows_of(finding: Finding) -> list[tuple[str, ...]]:
             one["scenario"],
             "unlimited" if one["quota"] is None else amount(one["quota"], dimension),
             amount(one["admitted"], dimension),
-            NOTHING if one["change"] is None else f"{one['change']:+.1%}",
+            NOTHING if one["change"] is None else f"{one['change'] * 100:+.1f} %",
             amount(one["unmet"], dimension),
             ratio(one["jain_mean"]),
             ratio(one["lowest_ratio_mean"]),
@@ -114,7 +114,7 @@ def _of_scenario(name: str, findings: Sequence[Finding]) -> str:
         worst = max(findings, key=lambda one: abs(one["change"] or 0.0))
         return (
             "Replayed as logged, the model admits what the log has to within "
-            f"{abs(worst['change'] or 0.0):.1%} in every group (furthest off: {worst['group']}, "
+            f"{percent(abs(worst['change'] or 0.0))} in every group (furthest off: {worst['group']}, "
             f"{worst['kind']}, {worst['dimension']}). Trust the scenarios no further than that."
         )
     starved = sorted(
