@@ -38,6 +38,8 @@ class Asked:
     tenants: frozenset[str] = frozenset()
     #: What would have been different.
     scenarios: tuple[Scenario, ...] = ()
+    #: Another range to compare with.
+    compare: TimeRange | None = None
 
 
 EVERYTHING: Final = Asked()

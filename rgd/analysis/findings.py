@@ -96,6 +96,7 @@ def summarise(
         "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
         "brokers": _brokers(windows, rates, judged, starved),
         "what_if": [],
+        "compared": None,
     }
 
 

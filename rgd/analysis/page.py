@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import figures, tables, what_if, wording
+from rgd.analysis import compared, figures, tables, what_if, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
@@ -76,6 +76,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         found="\n".join(
             f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
         ),
+        compared=_compared(findings),
         what_if=_what_if(findings),
         sections="\n".join(_section(section) for section in sections),
         log=_log(facts),
@@ -124,6 +125,18 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
         f'<table id="groups" data-words="{_TEXT_COLUMNS}"><thead><tr>{heads}</tr></thead><tbody>\n'
         + "\n".join(rows)
         + "\n</tbody></table>"
+    )
+
+
+def _compared(findings: Sequence[Finding]) -> str:
+    """The groups beside themselves in the other time range."""
+    rows = compared.rows(findings)
+    if not rows:
+        return ""
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in compared.sentences(findings))
+    return (
+        '<section aria-labelledby="compared"><h2 id="compared">Then and now</h2>'
+        f"{said}{_table(compared.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>"
     )
 
 

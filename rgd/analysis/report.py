@@ -12,12 +12,13 @@ written as Parquet. The findings come back with them; the page is drawn here.
 """
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import figures, output, what_if, wording
+from rgd.analysis import compared, figures, output, what_if, wording
 from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.explained import by_tenant, check_found, note_membership
@@ -25,10 +26,13 @@ from rgd.analysis.findings import worst_first
 from rgd.analysis.headers import Sampling
 from rgd.analysis.jobs import Job, Judged, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
-from rgd.analysis.places import find_segments, segments_within
+from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
 from rgd.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Most groups (with kind and dimension) with a section with plots; the rest are in the table only.
 PLOTTED_MAX: Final = 24
@@ -80,6 +84,7 @@ class Summary:
         """The findings as sentences."""
         return [
             *wording.sentences(self.groups, self.facts),
+            *compared.sentences(self.groups),
             *what_if.sentences(self.groups),
         ]
 
@@ -116,7 +121,7 @@ def run_report(
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
             in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
-        asked: leaves out other times, groups and tenants, and has the scenarios.
+        asked: leaves out other times, groups and tenants, and has the scenarios and the range to compare with.
         progress: called with a few words on what is being done.
 
     Raises:
@@ -143,6 +148,9 @@ def run_report(
             window_ms = window_length_ms(window_s, timing.round_ms, timing.rounds)
             progress("reading and judging")
             judged = job.judge(spark, timing, window_ms, staging / output.WINDOWS)
+            if asked.compare is not None:
+                progress("comparing with the other time range")
+                compared.note(judged.findings, _then(spark, job, found, window_ms, staging))
         facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
         groups = tuple(sorted(judged.findings, key=_order))
@@ -151,6 +159,29 @@ def run_report(
         text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
         (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
+
+
+def _then(
+    spark: "SparkSession", job: Job, found: Sequence[Segment], window_ms: int, staging: Path
+) -> list[dict[str, Any]]:
+    """The findings of the time range to compare with, by windows of the same length.
+
+    Raises:
+        NothingLogged: there is no usage in it.
+    """
+    assert job.asked.compare is not None
+    within = job.asked.compare
+    segments = segments_within(found, within)
+    asked = replace(job.asked, within=within, scenarios=())
+    other = replace(job, segments=tuple(segments), asked=asked)
+    if not segments:
+        check_rows([], within)
+    timing = other.compare_clocks(spark, Sampling.of(sum(segment.size for segment in segments)))
+    windows = staging / "then"
+    judged = other.judge(spark, timing, window_ms, windows)
+    shutil.rmtree(windows)
+    check_found(judged.findings, asked)
+    return judged.findings
 
 
 def _facts(job: Job, judged: Judged, timing: Timing, window_ms: int, size: int) -> LogFacts:

@@ -21,7 +21,7 @@ from rgd.analysis.places import Segment
 from rgd.core.exchange.messages import RoundRecord
 from rgd.storage.headers import read_chunks
 from rgd.storage.marks import Mark, is_true
-from rgd.storage.ranges import Ranges
+from rgd.storage.ranges import BLOCK_BYTES, Ranges
 from rgd.wire.errors import WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
@@ -141,6 +141,8 @@ def read_segment(
     """
     source = segment.ranges()
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
+    if has_rows and within.from_ms is not None:
+        _note_head(source, contents)
     read = _Reading(contents, within, timed, LogReader().read if has_rows else header_of)
     reader = SegmentReader(start)
     for data in read_chunks(source, start, end):
@@ -152,6 +154,21 @@ def read_segment(
     for found in reader.finish():
         yield from read.found(found)
     yield from read.damage()
+
+
+def _note_head(source: Ranges, contents: Contents) -> None:
+    """Note what the policies attach with which every segment begins, though they are older than the range."""
+    reader, decode, offset = SegmentReader(0), LogReader().read, 0
+    while data := source.read(BLOCK_BYTES, offset):
+        offset += len(data)
+        for found in reader.feed(data):
+            try:
+                record = decode(found.entry) if isinstance(found, Stored) else None
+            except WireError:
+                return
+            if not isinstance(record, PolicyPart):
+                return
+            note_policies(record, contents.attached)
 
 
 def _bounds(source: Ranges, marks: list[Mark], within: TimeRange) -> tuple[int, int | None]:

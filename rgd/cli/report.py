@@ -54,6 +54,12 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this tenant's groups; may be repeated."),
     ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO", help=f"Show the same groups in another time range: {_TIME}."
+        ),
+    ] = None,
     what_if: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,11 +78,22 @@ def report(
         frozenset(group or ()),
         frozenset(tenant or ()),
         parse(what_if or []),
+        None if compare is None else _other_range(compare),
     )
     write_report(logs, out, master=master, window_s=window_s, asked=asked)
 
 
-def _range(from_time: str | None, to_time: str | None) -> "TimeRange":
+def _other_range(text: str) -> "TimeRange":
+    from_time, _, to_time = text.partition("..")
+    if not from_time or not to_time:
+        expected = f"expected FROM..TO with two times ({_TIME}), got {text}"
+        raise ConfigError(Fault("command line", "--compare", expected))
+    return _range(from_time, to_time, ("--compare", "--compare"))
+
+
+def _range(
+    from_time: str | None, to_time: str | None, options: tuple[str, str] = ("--from", "--to")
+) -> "TimeRange":
     """The time range of two options.
 
     Raises:
@@ -87,11 +104,11 @@ def _range(from_time: str | None, to_time: str | None) -> "TimeRange":
 
     from_ms, to_ms = (
         None if text is None else read_time(text, option)
-        for text, option in ((from_time, "--from"), (to_time, "--to"))
+        for text, option in zip((from_time, to_time), options, strict=True)
     )
     if from_ms is not None and to_ms is not None and to_ms <= from_ms:
-        expected = f"expected a time after --from ({from_time}), got {to_time}"
-        raise ConfigError(Fault("command line", "--to", expected))
+        expected = f"expected a time after {from_time}, got {to_time}"
+        raise ConfigError(Fault("command line", options[1], expected))
     return TimeRange(from_ms, to_ms)
 
 

@@ -232,12 +232,17 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
     writer.append(PoliciesInForce(Sender("b9", 1), policies, 7), START_MS + 11_000)
     writer.append(RoundRecord(Sender("b9", 1), 1, NS_PER_S), START_MS + 12_000)
     writer.close()
-    asked = Asked(TimeRange(START_MS + 10_001, START_MS + 24_001), tenants=frozenset({"acme"}))
+    within, then = (TimeRange(START_MS + at, START_MS + at + 14_000) for at in (10_001, 35_001))
+    asked = Asked(within, tenants=frozenset({"acme"}), compare=then)
 
     summary = run_report([str(log), str(tmp_path / "log")], tmp_path / "out", asked=asked)
 
     (gold,) = summary.groups
     assert (gold["group"], gold["admitted"], gold["lowest_ratio"]) == ("gold", 100.0, 0.6)
+    assert gold["compared"]["from_ms"] == START_MS + 35_000
+    # By hand: until round 30 broker 2 had 30 of its 50, and both wanted 70 all the time.
+    assert (gold["lowest_ratio_mean"], gold["compared"]["lowest_ratio_mean"]) == (0.6, 1.0)
+    assert "gold (publish, messages) wanted 0 % more and got 0 % more" in summary.sentences[-1]
     assert [one["tenant"] for one in summary.to_json()["tenants"]] == ["acme"]
     rows = pq.read_table(tmp_path / "out" / "windows").to_pylist()
     assert {row["start_ms"] for row in rows} == {START_MS + 1000 * n for n in range(10, 24)}

@@ -61,18 +61,28 @@ def test_what_is_asked_reaches_the_job(
     rgd: Rgd, ran: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     times = ("--from", "2026-11-22T09:00:00", "--to", "1795341600000")
-    names = ("--group", "gold", "--group", "tin", "--tenant", "acme", "--what-if", "brokers=3")
+    names = ["--group", "gold", "--group", "tin", "--tenant", "acme", "--what-if", "brokers=3"]
+    names += ["--compare", "1795334400000..1795338000000"]
     assert rgd("report", "log", "--out", tmp_path, *times, *names).code == 0
     hour = TimeRange(1_795_338_000_000, 1_795_341_600_000)
     scenario = Scenario("brokers=3", brokers=3)
     assert ran[0][2]["asked"] == Asked(
-        hour, frozenset({"gold", "tin"}), frozenset({"acme"}), (scenario,)
+        hour,
+        frozenset({"gold", "tin"}),
+        frozenset({"acme"}),
+        (scenario,),
+        TimeRange(1_795_334_400_000, 1_795_338_000_000),
     )
 
 
 def test_a_time_range_that_is_none_is_refused(rgd: Rgd, tmp_path: Path) -> None:
-    for times, error in (("noon", "--from: expected ISO"), ("20", "--to: expected a time after")):
-        outcome = rgd("report", "log", "--out", tmp_path, "--from", times, "--to", "20")
+    for options, error in (
+        (("--from", "noon"), "--from: expected ISO"),
+        (("--from", "20", "--to", "20"), "--to: expected a time after 20"),
+        (("--compare", "20..10"), "--compare: expected a time after 20"),
+        (("--compare", "20.."), "--compare: expected FROM..TO"),
+    ):
+        outcome = rgd("report", "log", "--out", tmp_path, *options)
         assert outcome.code != 0
         assert error in outcome.err
 
