@@ -25,8 +25,11 @@ def test_ranges_end_where_the_object_ends(tier_place: str) -> None:
     objects = Objects(tier_place)
     objects.create(NAME, bytes(range(100)))
     assert objects.read_range(NAME, 90, 20) == bytes(range(90, 100))
+    assert objects.read_range(NAME, 100, 20) == b""
     assert b"".join(objects.chunks(NAME, 10, 100)) == bytes(range(10, 100))
     assert objects.size(NAME) == 100
+    objects.create("usage/empty.idx", b"")
+    assert objects.read_range("usage/empty.idx", 0, 20) == b""
 
 
 def test_what_is_not_there_is_missing_and_deleted_already(tier_place: str) -> None:
