@@ -31,6 +31,10 @@ SHARED_SETTINGS: Final = {
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
     "forceDeleteNamespaceAllowed": "true",
+    # Else no topic is loaded before its namespace's topic of policies, of which each broker may believe that
+    # the other one has it, for minutes.
+    "topicLevelPoliciesEnabled": "false",
+    "systemTopicEnabled": "false",
 }
 _POLL_S = 0.2
 _HTTP_TIMEOUT_S = 5

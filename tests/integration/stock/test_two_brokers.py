@@ -55,7 +55,7 @@ class Cluster(Topics):
         """Topics with backlogs; by broker."""
         await self.namespace(NAMESPACE)
         # One broker looks up the owner of each bundle, before both need one: of two at once, each believes the other.
-        for name in (*NAMES, "__change_events"):
+        for name in NAMES:
             await self.text(f"lookup/v2/topic/persistent/{NAMESPACE}/{name}")
         for name in NAMES:
             await self.subscribe(f"persistent://{NAMESPACE}/{name}", "all")
