@@ -116,15 +116,20 @@ WHAT_IF: Final = (
 )
 
 
+#: Most brokers that a scenario lists of a group, the longest starved first.
+WHAT_IF_BROKERS_MAX: Final = 20
+
+
 def brief(scenario: str, logged: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
     """What a scenario would have changed in the findings as logged."""
     admitted = logged["admitted"]
-    brokers = ("broker", "admitted", "share", "starved_s")
+    keys = ("broker", "admitted", "share", "starved_s")
+    brokers = sorted(found["brokers"], key=lambda one: -one["starved_s"])[:WHAT_IF_BROKERS_MAX]
     return {
         "scenario": scenario,
         **{key: found[key] for key in WHAT_IF},
         "change": _number((found["admitted"] - admitted) / admitted) if admitted else None,
-        "brokers": [{key: one[key] for key in brokers} for one in found["brokers"]],
+        "brokers": [{key: one[key] for key in keys} for one in brokers],
     }
 
 

@@ -28,6 +28,8 @@ from rgd.analysis.windows import GroupWindows, join
 JUDGED_PIECES: Final = 20_000
 #: As many are replayed together: a window of all of them costs little more than of one group.
 REPLAYED_PIECES: Final = 200_000
+#: Brokers in windows that are replayed at once, if no group has more: some 270 bytes each.
+REPLAYED_ROWS_MAX: Final = 500_000
 
 
 def judged(
@@ -92,10 +94,11 @@ class Judge:
         groups = [join(one, self.window_ms) for one in _groups(pieces)]
         findings = list(self.findings(groups))
         for scenario in self.scenarios:
-            replayed = self.replayed(groups, scenario)
-            for found, other in zip(findings, self.findings(replayed), strict=True):
-                for of, (finding, _) in found.items():
-                    finding["what_if"].append(brief(scenario.text, finding, other[of][0]))
+            for some in _together(groups, scenario):
+                replayed = self.replayed(groups[some], scenario)
+                for found, other in zip(findings[some], self.findings(replayed), strict=True):
+                    for of, (finding, _) in found.items():
+                        finding["what_if"].append(brief(scenario.text, finding, other[of][0]))
         for windows, found in zip(groups, findings, strict=True):
             for of, (finding, known) in found.items():
                 table = tables.write(windows, of, known)
@@ -122,6 +125,18 @@ class Judge:
                     )
                     found[of] = (finding, known)
             yield found
+
+
+def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[slice]:
+    """Which groups are replayed together: a scenario may have many more brokers than the log."""
+    first = rows = 0
+    for place, windows in enumerate(groups):
+        more = len(windows.start_ms) * (scenario.brokers or len(windows.brokers))
+        if rows and rows + more > REPLAYED_ROWS_MAX:
+            yield slice(first, place)
+            first, rows = place, 0
+        rows += more
+    yield slice(first, len(groups))
 
 
 def _groups(pieces: Any) -> Iterator[Any]:

@@ -23,7 +23,8 @@ POLICIES: Final = (*(policy.value for policy in SharePolicyName), PULSAR_SHIPPED
 
 #: Most scenarios of one report: each costs as much as judging the log once more.
 SCENARIOS_MAX: Final = 8
-BROKERS_MAX: Final = 1000
+#: Two thousand windows of as many brokers take some 350 MB of a worker.
+BROKERS_MAX: Final = 500
 ROUND_MS_MAX: Final = 3_600_000
 
 _QUOTA: Final = re.compile(

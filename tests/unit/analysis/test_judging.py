@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from rgd.analysis.judging import judged
+from rgd.analysis.scenarios import parse
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -21,7 +22,10 @@ SORTED = [("group", "ascending"), ("kind", "ascending")]
 
 def findings(table: pa.Table, *, batch: int, pieces_max: int) -> dict[str, dict[str, Any]]:
     """What is found about each group."""
-    batches = judged(table.to_batches(batch), 1000, 1000.0, pieces_max=pieces_max)
+    scenarios = parse(["policy=steal,brokers=5"])
+    batches = judged(
+        table.to_batches(batch), 1000, 1000.0, scenarios=scenarios, pieces_max=pieces_max
+    )
     said = [text for one in batches for text in one["findings"].to_pylist() if text is not None]
     found = {f"{one['group']} {one['dimension']}": one for one in map(json.loads, said)}
     assert len(found) == len(said)

@@ -62,7 +62,11 @@ def test_quotas_brokers_and_rounds_change_what_is_admitted(logs: Any) -> None:
     assert len(by["brokers=6"]["brokers"]) == 6
     assert admitted["brokers=6"] == pytest.approx(admitted["as logged"], rel=0.01)
     # The third one waits five rounds in place of one for its part.
-    assert by["round=5s"]["brokers"][2]["admitted"] < by["as logged"]["brokers"][2]["admitted"] - 1
+    slow, logged = (
+        {one["broker"]: one["admitted"] for one in by[name]["brokers"]}
+        for name in ("round=5s", "as logged")
+    )
+    assert slow["broker-2"] < logged["broker-2"] - 1
 
 
 @pytest.mark.parametrize("brokers", [1, 2, 3, 4, 7])
@@ -94,7 +98,7 @@ def test_windows_of_several_rounds_admit_what_their_rounds_do(
         (["policy=best"], "expected policy=one of max-min"),
         (["quota=gold"], "expected quota=GROUP:RATE"),
         (["quota=gold:1e99"], "expected quota=GROUP:RATE"),
-        (["brokers=0"], "expected brokers=1 to 1000"),
+        (["brokers=0"], "expected brokers=1 to 500"),
         (["policy=steal,round=2h"], "expected round=2s"),
         (["round=..s"], "expected round=2s"),
         (["brokers=1"] * (SCENARIOS_MAX + 1), "expected at most 8 scenarios, got 9"),
