@@ -7,13 +7,12 @@ is one broker in one window. A worker replays groups together, up to `REPLAYED_P
 windows cost less a row. Not measured: reading the log and joining its pieces, which a report does once.
 """
 
-import argparse
-import json
 import time
 from typing import Final
 
 import numpy as np
 
+from bench.harness import run
 from rgd.analysis.chunks import Floats
 from rgd.analysis.judging import REPLAYED_PIECES, Judge
 from rgd.analysis.scenarios import AS_LOGGED, POLICIES, Scenario
@@ -87,18 +86,5 @@ def measure() -> dict[str, float]:
     return figures
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="What a scenario costs.")
-    parser.add_argument("--json", action="store_true", help="one object")
-    options = parser.parse_args()
-    figures = measure()
-    if options.json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name:>60}  {value:,}")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, lambda _: measure())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from string import Template
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -76,8 +77,8 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         found="\n".join(
             f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
         ),
-        compared=_compared(findings),
-        what_if=_what_if(findings),
+        compared=_asked("Then and now", "compared", compared, findings),
+        what_if=_asked("What if", "what-if", what_if, findings),
         sections="\n".join(_section(section) for section in sections),
         log=_log(facts),
         script=here.joinpath("page.js").read_text(encoding="utf-8"),
@@ -128,27 +129,15 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
     )
 
 
-def _compared(findings: Sequence[Finding]) -> str:
-    """The groups beside themselves in the other time range."""
-    rows = compared.rows(findings)
+def _asked(title: str, anchor: str, asked: ModuleType, findings: Sequence[Finding]) -> str:
+    """The section of `compared` or `what_if`, in words and as a table; nothing if it was not asked."""
+    rows = asked.rows(findings)
     if not rows:
         return ""
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in compared.sentences(findings))
+    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in asked.sentences(findings))
     return (
-        '<section aria-labelledby="compared"><h2 id="compared">Then and now</h2>'
-        f"{said}{_table(compared.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>"
-    )
-
-
-def _what_if(findings: Sequence[Finding]) -> str:
-    """The scenarios beside what was logged."""
-    rows = what_if.rows(findings)
-    if not rows:
-        return ""
-    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in what_if.sentences(findings))
-    return (
-        '<section aria-labelledby="what-if"><h2 id="what-if">What if</h2>'
-        f'<ul class="found">{said}</ul>{_table(what_if.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>'
+        f'<section aria-labelledby="{anchor}"><h2 id="{anchor}">{title}</h2>'
+        f'<ul class="found">{said}</ul>{_table(asked.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>'
     )
 
 
