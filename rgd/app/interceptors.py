@@ -29,13 +29,13 @@ def load_interceptors(names: Sequence[str]) -> tuple[BrokerEntryMetadataIntercep
 def _loaded(name: str) -> BrokerEntryMetadataInterceptor:
     try:
         made: BrokerEntryMetadataInterceptor = _class_of(name)()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _fault(name, f"{type(error).__name__}: {error}") from error
     if not callable(getattr(made, "intercept", None)):
         raise _fault(name, "it has no method `intercept`")
     try:
         check_own_fields(made.intercept(0, 0))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _fault(name, f"tried with (0, 0): {type(error).__name__}: {error}") from error
     return made
 
