@@ -8,12 +8,14 @@ is within `ERROR_MAX` of its part, for good if it ever is; `worst_error` is the
 largest deviation, relative to the part, over the rounds from then to the
 phase's end. What slips over the border of two rounds, on a busy machine, is no deviation: a round also
 counts together with the one before it or after it, the phase's first one apart. A round in which a load was not run by the machine says nothing
-about the daemons, so it counts as the one before it (`unjudged`).
+about the daemons, so it counts as the one before it (`unjudged`): a load was late, or asked for much
+less than it does in most rounds of the phase.
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Final
 
 from rgd.app.demo.plan import ERROR_MAX, ROUNDS_MAX
@@ -24,6 +26,8 @@ from rgd.core.units import Pair, to_milli, to_units
 
 #: What a load could not ask for in time it asks for so soon after.
 CATCHING_UP_MS: Final = 250
+#: A load that asks for less than this part of what it usually does was not run, or not answered.
+ASKED_MIN: Final = 0.92
 
 
 @dataclass(slots=True)
@@ -95,9 +99,20 @@ def judge(
     errors: list[float] = []
     unjudged = 0
 
+    def asked(tally: Tally, place: int) -> float:
+        return tally.rates(begin_ms + place * 1000, begin_ms + (place + 1) * 1000)[0]
+
+    usual = [
+        (tally, median(asked(tally, place) for place in range(rounds)))
+        for tally in tallies.values()
+    ]
+
     def is_late(place: int) -> bool:
         begin = begin_ms + place * 1000
-        return any(tally.was_late(begin, begin + 1000) for tally in tallies.values())
+        return any(
+            tally.was_late(begin, begin + 1000) or asked(tally, place) < ASKED_MIN * most
+            for tally, most in usual
+        )
 
     def error(first: int, last: int) -> float:
         """Of the rounds from `first` to `last` together."""

@@ -58,6 +58,13 @@ def test_a_round_in_which_a_load_was_not_run_counts_as_the_one_before_it() -> No
     assert (verdict.rounds, verdict.ok, verdict.unjudged) == (2, True, 1)
 
 
+def test_a_round_in_which_a_load_asked_for_much_less_is_not_judged_either() -> None:
+    slow = tallies([300, 300, 300, 150, 300, 300, 300, 300])
+    slow["1"].wanted[3] = 800
+    verdict = judge("any", QUOTA, slow, begin_ms=BEGIN_MS, rounds=ROUNDS)
+    assert (verdict.rounds, verdict.ok, verdict.unjudged) == (0, True, 1)
+
+
 def test_what_it_catches_up_on_in_the_next_round_is_not_judged_either() -> None:
     admitted = [300, 300, 300, 150, 400, 300, 300, 300]
     late = tallies(admitted, {3400: 3900})
