@@ -25,7 +25,7 @@ from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import NS_PER_S, Kind, Pair, to_milli
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
-from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.log_records import LogEncoder
 from rgd.wire.segment import encode_stored, segment_name
 
 START_MS = 1_795_234_300_000
@@ -48,26 +48,32 @@ def write_log(folder: Path, *, brokers: int, rounds: int, groups: int) -> int:
     for broker in range(brokers):
         home = folder / f"broker-{broker}"
         home.mkdir(parents=True)
+        encoder = LogEncoder()
         for first in range(0, rounds, SEGMENT_ROUNDS):
             last = min(rounds, first + SEGMENT_ROUNDS)
-            stored = b"".join(_entry(broker, number, groups) for number in range(first, last))
+            encoder.begin_segment()
+            stored = b"".join(
+                _entry(encoder, broker, number, groups) for number in range(first, last)
+            )
             (home / segment_name(first)).write_bytes(stored)
     return brokers * rounds * groups
 
 
-def _entry(broker: int, number: int, groups: int) -> bytes:
+def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
     record = RoundRecord(
         sender=Sender(f"broker-{broker}", broker + 1),
         sequence=number + 1,
         period_ns=NS_PER_S,
         rows=ShareColumns.of(*(_row(broker, number, group) for group in range(groups))),
     )
+    payload = encoder.encode(record)
     entry = Entry(
         producer_name=f"broker-{broker}",
         sequence_id=number,
         publish_time=START_MS + 1000 * number,
-        payload=encode_record(record),
-        properties=RECORD_PROPERTIES,
+        payload=payload.data,
+        properties=payload.properties,
+        unknown=payload.metadata,
         broker=BrokerEntryMetadata(START_MS + 1000 * (number + 1) + 137 * broker, number),
     )
     return encode_stored(encode_entry(entry))

@@ -45,8 +45,8 @@ from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.wire.codec import decode, encode
+from rgd.wire.log_records import LogEncoder
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from rgd.wire.record import encode_record
 
 BROKERS: Final = 100
 OWN_GROUPS: Final = 5_000
@@ -100,6 +100,7 @@ class Bench:
         self.numbering = NameEncoder()
         self.numbering_of = [NameEncoder() for _ in self.rows_of]
         self.name_decoders = NameDecoders()
+        self.encoder = LogEncoder()
         snapshot = PolicySnapshot({name: Group(name, Limit(Rates(QUOTA))) for name in names})
         self._handle(PoliciesChanged(self.now, snapshot), "snapshot")
         self._handle(Started(self.now), "start")
@@ -201,7 +202,7 @@ class Bench:
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Append):
             with self.watch.measure("record"):
-                encode_record(effect.record)
+                self.encoder.encode(effect.record)
         elif isinstance(effect, Publish):
             self._echo(effect.message)
 

@@ -8,8 +8,7 @@ offers entries as fast as it can (the worst case: the writing thread wants the p
 the default size, with its sparse index and without.
 
 `pip82_` are rounds of PIP-82's case: 5,000 groups of one broker with counts of a Poisson process around
-heavy-tailed means, sizes that vary, a third of the shares moving by a percent each round. Beside today's
-record the same rounds are written as version 1 did. `writer_` is what the writing thread does with payloads
+heavy-tailed means, sizes that vary, a third of the shares moving by a percent each round. `writer_` is what the writing thread does with payloads
 of such a round's size, in batches as large as it takes, beside plain buffered writes of the same entries. `open_` is a log of `OPEN_BYTES`.
 """
 
@@ -42,7 +41,6 @@ from rgd.ports.usagelog import Fsync
 from rgd.wire.columns import SCALE
 from rgd.wire.frame import Entry
 from rgd.wire.log_records import LogEncoder, LogReader
-from rgd.wire.record import encode_record
 
 T0: Final = 1_795_234_300_000
 PAYLOAD_BYTES: Final = 600
@@ -236,25 +234,22 @@ def pip82_rounds(count: int) -> Iterator[RoundRecord]:
 
 
 def pip82_figures() -> Figures:
-    """Bytes and time of a row, in today's records and in those of version 1."""
+    """Bytes and time of a row."""
     encoder, reader = LogEncoder(), LogReader()
-    before = after = 0
+    size = 0
     encoding_s = decoding_s = 0.0
     for record in pip82_rounds(PIP82_ROUNDS):
-        before += len(encode_record(record))
         begun = time.perf_counter()
         payload = encoder.encode(record)
         encoding_s += time.perf_counter() - begun
-        after += len(payload.data)
+        size += len(payload.data)
         entry = Entry("b", 1, 2, payload.data, payload.properties, unknown=payload.metadata)
         begun = time.perf_counter()
         assert reader.record(entry) == record
         decoding_s += time.perf_counter() - begun
     rows = PIP82_ROUNDS * GROUPS
     return {
-        "pip82_bytes_per_row": round(after / rows, 2),
-        "pip82_version_1_bytes_per_row": round(before / rows, 2),
-        "pip82_to_version_1": round(after / before, 3),
+        "pip82_bytes_per_row": round(size / rows, 2),
         "pip82_encode_rows_per_s": round(rows / encoding_s),
         "pip82_decode_rows_per_s": round(rows / decoding_s),
     }

@@ -20,7 +20,7 @@ from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Milli, Pair, to_milli
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
-from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.log_records import LogEncoder
 from rgd.wire.segment import encode_stored, segment_name
 
 #: A whole second, so that windows of a second are exactly rounds.
@@ -89,6 +89,7 @@ class LogMaker:
         self._stamped_ms = 0
         self._standing_ms = 0
         self._first_index = 0
+        self._encoder = LogEncoder()
 
     def round(self, *usages: Usage, isolated: bool = False, last: bool = False) -> None:
         """Let a round pass and log it; `last`: as the closing record of an orderly stop."""
@@ -107,7 +108,7 @@ class LogMaker:
             peer_incarnations=tuple(peer.incarnation & 0xFFFF_FFFF for peer in known),
         )
         self._standing_ms = 0
-        self.append(encode_record(record), RECORD_PROPERTIES)
+        self._log(record)
 
     def round_in_parts(self, *parts: Sequence[Usage], without: Collection[int] = ()) -> None:
         """Let a round pass and log it in parts, each with some groups; `without` are not kept."""
@@ -123,7 +124,7 @@ class LogMaker:
                 parts=len(parts),
             )
             if part not in without:
-                self.append(encode_record(record), RECORD_PROPERTIES)
+                self._log(record)
 
     def rounds(self, count: int, *usages: Usage) -> None:
         """Let equal rounds pass and log them."""
@@ -154,7 +155,15 @@ class LogMaker:
         self._uptime_ms += down_ms
         self.totals.clear()
 
-    def append(self, payload: bytes, properties: tuple[tuple[str, str], ...] = ()) -> None:
+    def _log(self, record: RoundRecord) -> None:
+        """Append a record that continues no other one, so that what is lost takes nothing with it."""
+        self._encoder.restart()
+        payload = self._encoder.encode(record)
+        self.append(payload.data, payload.properties, payload.metadata)
+
+    def append(
+        self, payload: bytes, properties: tuple[tuple[str, str], ...] = (), metadata: bytes = b""
+    ) -> None:
         """Append any entry."""
         clock_ms = self.now_ms + self.clock_ahead_ms
         # The writer's law: broker time never runs backwards within a log.
@@ -167,6 +176,7 @@ class LogMaker:
             payload=payload,
             properties=properties,
             broker=stamp if self._has_broker_metadata else None,
+            unknown=metadata,
         )
         self._stored.append(encode_stored(encode_entry(entry)))
         self.index += 1

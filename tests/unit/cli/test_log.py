@@ -15,7 +15,8 @@ from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
-from rgd.wire.record import RECORD_PROPERTIES, encode_record, record_to_dict
+from rgd.wire.log_records import LogEncoder
+from rgd.wire.record import record_to_dict
 from tests.unit.cli.conftest import Rgd
 
 NOON_MS = 1_795_262_400_000
@@ -60,8 +61,9 @@ def segment(folder: Path, entries: list[Entry], first_index: int = 0) -> Path:
     return path
 
 
-def report(index: int) -> Entry:
-    return entry(index, encode_record(RECORD), properties=RECORD_PROPERTIES)
+def report(index: int, record: RoundRecord = RECORD) -> Entry:
+    payload = LogEncoder().encode(record)
+    return entry(index, payload.data, properties=payload.properties, unknown=payload.metadata)
 
 
 def lines_of(out: str) -> list[dict[str, object]]:
@@ -151,10 +153,7 @@ def test_parts_of_a_round_are_shown_as_such(rgd: Rgd, tmp_path: Path) -> None:
     parts = [replace(RECORD, part=part, parts=2, lost=3) for part in (1, 2)]
     path = segment(
         tmp_path,
-        [
-            entry(place, encode_record(one), properties=RECORD_PROPERTIES)
-            for place, one in enumerate(parts)
-        ],
+        [report(place, one) for place, one in enumerate(parts)],
     )
     told = [
         json.loads(line)["report"] for line in rgd("log", "cat", "--json", path).out.splitlines()

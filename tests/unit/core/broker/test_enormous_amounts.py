@@ -31,7 +31,7 @@ from rgd.core.units import (
     Pair,
 )
 from rgd.wire.codec import decode, encode
-from rgd.wire.record import encode_record
+from rgd.wire.log_records import LogEncoder
 from tests.unit.core.values import BUCKETS
 
 HELD = Pair(COUNT_MAX, COUNT_MAX)
@@ -43,6 +43,7 @@ class House:
     def __init__(self) -> None:
         self.now = Nanos(0)
         self.broker = Broker(BrokerSettings(Sender("b1", 1)), self.now)
+        self.encoder = LogEncoder()
         gold = Limit(Rates(1000))
         groups = {
             "free": Group("free"),
@@ -61,7 +62,7 @@ class House:
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Append):
-                encode_record(effect.record)
+                self.encoder.encode(effect.record)
             elif isinstance(effect, Publish):
                 heard = decode(encode(effect.message))
                 self._carry_out(self.broker.handle(MessageReceived(self.now, heard)))
