@@ -5,8 +5,6 @@ the log attach to them, at any time of it. A tenant's figures are those of the g
 the tenant itself, because all of the tenant's work is charged to it; where there is none, the sum over the
 groups of its namespaces. A group of several tenants is marked as shared, because the log has only
 its total.
-
-Logs of before (version 1) have neither.
 """
 
 from collections import defaultdict

@@ -7,7 +7,8 @@ damage costs the records up to the next key record, and no value is invented. A 
 
 Both sides keep the last values of each (group, kind), and both expect the same next ones: totals go on by
 what was counted, bytes by the mean size of the messages so far, all else stays. Only what differs is
-written, and columns of zeros are not. A round of PIP-82's case takes a tenth of what names and values took.
+written, and columns of zeros are not. A round of PIP-82's case takes a
+tenth of what names and values would.
 
 Differences wrap at 64 bits on both sides alike, so they are exact whatever the numbers are.
 """
@@ -124,7 +125,8 @@ class Chain:
             period_ns: what the rates cover.
 
         Raises:
-            Oversize, Malformed: as `rgd.wire.columns.encode_rows`; the next record is a key record.
+            Oversize: more than `ROWS_MAX` rows; the next record is a key record.
+            Malformed: a row comes twice, or a name or number cannot be one; likewise.
         """
         link, self._link = self._link, None
         if link is None or link >= KEY_EVERY or len(self._slots) + len(rows) > SLOTS_MAX:

@@ -1,13 +1,10 @@
-"""Rows of usage as bytes, as reports and the usage log both carry them (proto: UsageColumns).
+"""Columns of numbers as bytes, and the amounts of a report's rows (proto: UsageColumns).
 
-Law: `decode_rows` gives back what `encode_rows` was given, for the same period, and neither takes
-anything else: rows are in order (by group, publish before dispatch), a group has at most one row of
-each kind, every column has a number for each row, or none where all are 0, and every count and rate
-is 0 to `COUNT_MAX`, sums included.
+Law: a reader takes only what a writer writes: every column has a number for each row, or none where all
+are 0, and every count and rate is 0 to `COUNT_MAX`.
 
-Reports have their rates as codes (`rgd.wire.rate_columns`). A record has demand as its difference to
-admitted work, which is mostly 0, and a rate that equals a whole count in the period as that count. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
-number the groups.
+Reports have their rates as codes (`rgd.wire.rate_columns`), records as differences and counts
+(`rgd.wire.chain`). `rgd.wire.keys` and `rgd.wire.name_dictionary` name or number the groups.
 """
 
 from collections.abc import Sequence
@@ -21,66 +18,13 @@ from rgd.core.exchange.rate_words import CodedColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
 from rgd.wire import rate_columns, usage_pb2
 from rgd.wire.errors import Malformed, Reason
-from rgd.wire.keys import read_keys, write_keys
-from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
+from rgd.wire.varints import Unsigned, packed, unpacked
 
 #: A count times this, by the period in ns, is a rate.
 SCALE: Final = float(MILLI * NS_PER_S)
 #: Doubles are whole numbers without gaps up to here.
 _EXACT_MAX: Final = 1 << 53
-#: The columns of numbers below `kinds`, in the order that this module uses.
-_NUMBERS: Final = (
-    "topics",
-    "admitted_messages",
-    "admitted_bytes",
-    "admitted_messages_counted",
-    "admitted_bytes_counted",
-    "unmet_messages",
-    "unmet_bytes",
-)
-
-
-def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
-    """Write rows, which must be in order, into `proto`; `period_ns` is what their rates cover.
-
-    Raises:
-        Oversize: more than `ROWS_MAX` rows.
-        Malformed: a row comes twice or out of order, a name or number cannot be one, or columns are
-            of different lengths.
-    """
-    write_keys(rows, proto)
-    topics = checked(rows.topics, (len(rows),), "topics")
-    admitted = checked(rows.admitted, (len(rows), 2), "admitted")
-    wanted = checked(rows.wanted, (len(rows), 2), "wanted")
-    counts = counts_of(admitted, period_ns)
-    write_columns(
-        proto,
-        _NUMBERS,
-        topics,
-        np.where(counts > 0, 0, admitted),
-        counts,
-        zigzag(wanted - admitted),
-    )
-
-
-def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumns:
-    """Read rows; `period_ns` as they were written with.
-
-    Raises:
-        Oversize: more than `ROWS_MAX` rows.
-        Malformed: columns that do not fit together, or a name or number that cannot be one.
-    """
-    groups, kinds = read_keys(proto)
-    numbers = read_columns(proto, _NUMBERS, len(groups))
-    rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
-    admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")
-    return UsageColumns(
-        groups=groups,
-        kinds=kinds,
-        topics=as_counts(numbers[0], "topics"),
-        admitted=admitted,
-        wanted=added(admitted, unmet, "wanted"),
-    )
+_TOPICS: Final = ("topics",)
 
 
 def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
@@ -93,14 +37,14 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
     checked(rows.admitted, (len(rows), 2), "admitted")
     checked(rows.wanted, (len(rows), 2), "wanted")
     rate_columns.write(rows, proto)
-    write_columns(proto, _NUMBERS[:1], topics)
+    write_columns(proto, _TOPICS, topics)
 
 
 def read_amounts(
     proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes
 ) -> CodedColumns:
     """Read everything else of a report's rows, whose groups and kinds are known."""
-    topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
+    topics = read_columns(proto, _TOPICS, len(groups))[0]
     words = rate_columns.read(proto, len(groups))
     return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
 
@@ -174,18 +118,3 @@ def rates_of(counts: Unsigned, period_ns: int) -> Ints:
     if most * (SCALE / period_ns) >= _EXACT_MAX:
         raise Malformed(Reason.BAD_NUMBER, f"counts: a rate of {_EXACT_MAX} or more")
     return (counts * (SCALE / period_ns)).astype(np.int64)
-
-
-def added(admitted: Ints, unmet: Unsigned, what: str) -> Ints:
-    """[rows, 2] admitted work and [2, rows] unmet work (zigzagged, often all 0) together."""
-    return _sum(admitted.T, unzigzag(unmet), what) if unmet.any() else admitted
-
-
-def _sum(left: Ints, right: Ints, what: str) -> Ints:
-    """Sums of [2, rows] side by side, from 0 to COUNT_MAX.
-
-    `left` is not negative, so one that wraps around is.
-    """
-    pairs = np.empty(left.shape[::-1], np.int64)
-    np.add(left, right, out=pairs.T)
-    return checked(pairs, pairs.shape, what)

@@ -273,7 +273,7 @@ def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
 
 def _encode_before_payload(entry: Entry) -> bytes:
     """What the producer wrote, up to the payload."""
-    name, properties = repeated_metadata(entry.producer_name, entry.properties)
+    name, properties = _repeated_metadata(entry.producer_name, entry.properties)
     metadata = b"".join(
         (
             name,
@@ -295,7 +295,7 @@ def _encode_before_payload(entry: Entry) -> bytes:
 
 
 @lru_cache(maxsize=REPEATED_MAX)
-def repeated_metadata(
+def _repeated_metadata(
     producer_name: str, properties: tuple[tuple[str, str], ...]
 ) -> tuple[bytes, bytes]:
     """The fields of MessageMetadata that are the same in all entries of a log, around the others."""

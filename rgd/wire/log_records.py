@@ -1,9 +1,8 @@
-"""What the daemon logs, as entries of one segment after another, and back (version 2 of the record).
+"""What the daemon logs, as entries of one segment after another, and back.
 
 Law: `LogReader` gives back what `LogEncoder` was given, entry by entry, of one log in order; it may begin
 anywhere, and refuses records that continue one it has not read (`rgd.wire.chain`), at most `KEY_EVERY` of
-them. Records of version 1, which stand for themselves, are read as well, and so are other people's
-entries: as None.
+them. Other producers' entries are read as None.
 
 Every segment begins with the policies in force, so each can be read without those before it, which may be
 deleted. Rows are differences, and payloads are compressed; Pulsar reads the compression from the metadata.
@@ -26,15 +25,12 @@ from rgd.wire.log_policies import (
     write_policies,
 )
 from rgd.wire.record import (
-    CHAINED_VERSION,
     PARTS_MAX,
     RECORD_PROPERTIES,
-    RECORD_PROPERTY,
     header,
     in_order,
     parsed,
     version_of,
-    with_rows,
     write_header,
 )
 from rgd.wire.record_parts import parts_of
@@ -50,10 +46,6 @@ Item = RoundRecord | PolicyPart | bytes
 
 #: A chain's name is an unsigned number of 64 bits.
 _NAME_MASK: Final = (1 << 64) - 1
-
-#: Of a payload that is logged as it is.
-PLAIN_PROPERTIES: Final = RECORD_PROPERTIES
-_PROPERTIES: Final = ((RECORD_PROPERTY, str(CHAINED_VERSION)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +115,12 @@ class LogEncoder:
         """Write one item, behind the one that was written before; a round carries `lost`.
 
         Raises:
-            Oversize, Malformed: as `rgd.wire.record.encode_record`.
+            Oversize: too many rows or peers, or more than `PAYLOAD_MAX` bytes.
+            Malformed: a row or peer comes twice, or a name or number cannot be one.
         """
         self._since_key += 1
         if isinstance(item, bytes):
-            return Payload(item, PLAIN_PROPERTIES)
+            return Payload(item, ())
         if isinstance(item, PolicyPart):
             proto = _policies_proto(item)
         else:
@@ -139,10 +132,6 @@ class LogEncoder:
             self.restart()
             raise Oversize("record", len(body), PAYLOAD_MAX)
         return Payload(*_stored(body))
-
-    def note_plain(self, count: int) -> None:
-        """Take note of payloads that were logged as they are, with `PLAIN_PROPERTIES`."""
-        self._since_key += count
 
     def _write_rows(self, record: RoundRecord, proto: record_pb2.RoundRecord) -> None:
         if self._since_key >= KEY_EVERY:
@@ -172,14 +161,11 @@ class LogReader:
             WireError: with the reason, whatever else is wrong; `Reason.UNLINKED` where an entry before it
                 was not read.
         """
-        version = version_of(entry)
-        if version is None:
+        if version_of(entry) is None:
             return None
         proto = parsed(plain_payload(entry))
         if proto.HasField("policies"):
             return _policies_part(proto)
-        if version != CHAINED_VERSION:
-            return with_rows(proto)
         record = header(proto)
         return replace(record, rows=self._chain.read(proto.chained, period_ns=record.period_ns))
 
@@ -195,7 +181,7 @@ class LogReader:
 
 def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:
     data, metadata = compressed_payload(body)
-    return data, _PROPERTIES, metadata
+    return data, RECORD_PROPERTIES, metadata
 
 
 def _policies_proto(part: PolicyPart) -> record_pb2.RoundRecord:

@@ -1,10 +1,10 @@
 """Divides a round that is too large for one entry of the usage log (docs/decisions/0024).
 
 Law: the parts of a round have each of its rows and each of its peers once, everything else is the same in
-every part, and each part can be encoded (`rgd.wire.record`) with any numbers and names, because sizes
+every part, and each part can be encoded (`rgd.wire.log_records`) with any numbers and names, because sizes
 are the most that a row or a peer may need. A round that fits is its only part.
 
-Rows are divided in place; `encode_record` sorts each part separately.
+Rows are divided in place; `rgd.wire.log_records` sorts each part separately.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,17 +3,14 @@
 isort:skip_file
 One round of one daemon in the usage log: the payload of a PIP-70 entry.
 
-The entry's MessageMetadata carries the property `rgd` with this schema's version: "2" for what is
-written today, "1" for records of before, whose rows are in `usage` and `shares` and which stand for
-themselves. The MessageMetadata has the payload's compression (`compression`).
-rgd.wire.record and rgd.wire.log_records read and write it.
+The entry's MessageMetadata carries the property `rgd` with this schema's version, 2, and the payload's
+compression (`compression`). rgd.wire.record and rgd.wire.log_records read and write it.
 """
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rgd.wire import usage_pb2 as _usage_pb2
 import builtins as _builtins
 import sys
@@ -26,27 +23,6 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _SharePolicy:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _SharePolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SharePolicy.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    SHARE_POLICY_UNSPECIFIED: _SharePolicy.ValueType  # 0
-    SHARE_POLICY_MAX_MIN: _SharePolicy.ValueType  # 1
-    SHARE_POLICY_RESIDUAL: _SharePolicy.ValueType  # 2
-    SHARE_POLICY_PROPORTIONAL: _SharePolicy.ValueType  # 3
-    SHARE_POLICY_STEAL: _SharePolicy.ValueType  # 4
-
-class SharePolicy(_SharePolicy, metaclass=_SharePolicyEnumTypeWrapper): ...
-
-SHARE_POLICY_UNSPECIFIED: SharePolicy.ValueType  # 0
-SHARE_POLICY_MAX_MIN: SharePolicy.ValueType  # 1
-SHARE_POLICY_RESIDUAL: SharePolicy.ValueType  # 2
-SHARE_POLICY_PROPORTIONAL: SharePolicy.ValueType  # 3
-SHARE_POLICY_STEAL: SharePolicy.ValueType  # 4
-Global___SharePolicy: _TypeAlias = SharePolicy  # noqa: Y015
-
 @_typing.final
 class RoundRecord(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -57,8 +33,6 @@ class RoundRecord(_message.Message):
     PERIOD_NS_FIELD_NUMBER: _builtins.int
     ISOLATED_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    SHARES_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     UNGOVERNED_FIELD_NUMBER: _builtins.int
     UNKNOWN_GRANTED_FIELD_NUMBER: _builtins.int
@@ -78,7 +52,7 @@ class RoundRecord(_message.Message):
     period_ns: _builtins.int
     isolated: _builtins.bool
     weight: _builtins.int
-    """The broker's weight in max-min, thousandths; 0 (a record of an older version) is 1000."""
+    """The broker's weight in max-min, thousandths; 0 is 1000."""
     ungoverned: _builtins.int
     """Requests of the round that were granted because no limit applied to their names, those of
     `unknown_granted` too.
@@ -91,14 +65,14 @@ class RoundRecord(_message.Message):
     part: _builtins.int
     """A round that is too large for one entry is in several, which share `broker`, `incarnation`,
     `sequence` and `period_ns`; rows and peers are divided among them. `part` is 1, 2 ... of
-    `parts`; 0 (a record of an older version) is 1.
+    `parts`; 0 is 1.
     """
     parts: _builtins.int
     lost: _builtins.int
     """Rounds and entries that the daemon's log had lost since the daemon's start, when this was written."""
     ended_ns: _builtins.int
     """The broker's own monotonic clock at the end of the round, so that jumps of its wall clock and times
-    without a record can be measured; 0: a record of an older version.
+    without a record can be measured; 0: not known.
     """
     last: _builtins.bool
     """The closing record of an orderly stop: this incarnation sends no later one, and no count is missing."""
@@ -107,20 +81,16 @@ class RoundRecord(_message.Message):
         """Last sequence seen of each peer, so that logs stamped by different clocks can be aligned."""
 
     @_builtins.property
-    def usage(self) -> _usage_pb2.UsageColumns: ...
-    @_builtins.property
-    def shares(self) -> Global___ShareColumns: ...
-    @_builtins.property
     def peer_incarnations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Lower 32 bits of the incarnation of each of `peers`, in their order: sequences begin at 1 with each."""
 
     @_builtins.property
     def chained(self) -> Global___ChainedRows:
-        """Version 2: the rows, as differences to the records before this one."""
+        """The rows, as differences to the records before this one."""
 
     @_builtins.property
     def policies(self) -> Global___Policies:
-        """Version 2: this entry is no round, but the policies in force; only `broker`, `incarnation`,
+        """This entry is no round, but the policies in force; only `broker`, `incarnation`,
         `policies_hash`, `part` and `parts` are set beside it.
         """
 
@@ -133,8 +103,6 @@ class RoundRecord(_message.Message):
         period_ns: _builtins.int = ...,
         isolated: _builtins.bool = ...,
         peers: _abc.Iterable[Global___Peer] | None = ...,
-        usage: _usage_pb2.UsageColumns | None = ...,
-        shares: Global___ShareColumns | None = ...,
         weight: _builtins.int = ...,
         ungoverned: _builtins.int = ...,
         unknown_granted: _builtins.int = ...,
@@ -149,9 +117,9 @@ class RoundRecord(_message.Message):
         chained: Global___ChainedRows | None = ...,
         policies: Global___Policies | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chained", b"chained", "policies", b"policies", "shares", b"shares", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chained", b"chained", "policies", b"policies"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "chained", b"chained", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "policies", b"policies", "policies_hash", b"policies_hash", "sequence", b"sequence", "shares", b"shares", "ungoverned", b"ungoverned", "unknown_granted", b"unknown_granted", "unknown_refused", b"unknown_refused", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "chained", b"chained", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "policies", b"policies", "policies_hash", b"policies_hash", "sequence", b"sequence", "ungoverned", b"ungoverned", "unknown_granted", b"unknown_granted", "unknown_refused", b"unknown_refused", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -282,6 +250,7 @@ class ChainedRows(_message.Message):
     quota_bytes: _builtins.bytes
     topics: _builtins.bytes
     policy: _builtins.bytes
+    """0 max-min, 1 residual, 2 proportional, 3 steal."""
     sent: _builtins.bytes
     """Whether the row was sent to the peers in this round: 0 or 1."""
     has_levels: _builtins.bool
@@ -371,51 +340,3 @@ class Peer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Peer: _TypeAlias = Peer  # noqa: Y015
-
-@_typing.final
-class ShareColumns(_message.Message):
-    """The share and quota of each row of `usage`, in the same order; a column whose values are all 0 is left out.
-    Columns are packed varints, as in `UsageColumns`.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SHARE_MESSAGES_FIELD_NUMBER: _builtins.int
-    SHARE_BYTES_FIELD_NUMBER: _builtins.int
-    QUOTA_MESSAGES_FIELD_NUMBER: _builtins.int
-    QUOTA_BYTES_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
-    REFUSED_MESSAGES_FIELD_NUMBER: _builtins.int
-    REFUSED_BYTES_FIELD_NUMBER: _builtins.int
-    SENT_FIELD_NUMBER: _builtins.int
-    share_messages: _builtins.bytes
-    """Thousandths of a unit per second, plus one; 0 is unlimited."""
-    share_bytes: _builtins.bytes
-    quota_messages: _builtins.bytes
-    quota_bytes: _builtins.bytes
-    policy: _builtins.bytes
-    """`SharePolicy`."""
-    refused_messages: _builtins.bytes
-    """Refused in the round, retries too; whole units."""
-    refused_bytes: _builtins.bytes
-    sent: _builtins.bytes
-    """Whether the row was sent to the peers in this round: 0 or 1."""
-    def __init__(
-        self,
-        *,
-        share_messages: _builtins.bytes = ...,
-        share_bytes: _builtins.bytes = ...,
-        quota_messages: _builtins.bytes = ...,
-        quota_bytes: _builtins.bytes = ...,
-        policy: _builtins.bytes = ...,
-        refused_messages: _builtins.bytes = ...,
-        refused_bytes: _builtins.bytes = ...,
-        sent: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "quota_bytes", b"quota_bytes", "quota_messages", b"quota_messages", "refused_bytes", b"refused_bytes", "refused_messages", b"refused_messages", "sent", b"sent", "share_bytes", b"share_bytes", "share_messages", b"share_messages"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ShareColumns: _TypeAlias = ShareColumns  # noqa: Y015

@@ -88,18 +88,13 @@ def parse_segment_name(name: str) -> int:
 
 
 def encode_stored(data: bytes) -> bytes:
-    """Put its length before an entry."""
-    return length_before(len(data)) + data
-
-
-def length_before(size: int) -> bytes:
-    """What stands before an entry of so many bytes.
+    """Put its length before an entry.
 
     Raises:
         WireError: no entry is that long.
     """
-    _check_length(size)
-    return _U32.pack(size)
+    _check_length(len(data))
+    return _U32.pack(len(data)) + data
 
 
 def decode_length(head: bytes | bytearray) -> int:

@@ -302,8 +302,8 @@ class UsageColumns(_message.Message):
     Groups are named, or in a report numbered (`Names`); of `groups` and `numbers` one is there.
     Rows are in the order of the groups, publish before dispatch. Every column below `kinds` has one
     value for each row, or is left out if all of its values are 0.
-    A column is declared as `bytes` and has packed varints. On the wire this equals `repeated uint64`
-    (or `repeated sint64` where stated), and may be read as such. So protobuf creates no
+    A column is declared as `bytes` and has packed varints. On the wire this equals `repeated uint64`,
+    and may be read as such. So protobuf creates no
     object for each number, and a reader converts whole columns to arrays.
     """
 
@@ -312,16 +312,6 @@ class UsageColumns(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
-    ADMITTED_MESSAGES_FIELD_NUMBER: _builtins.int
-    ADMITTED_BYTES_FIELD_NUMBER: _builtins.int
-    UNMET_MESSAGES_FIELD_NUMBER: _builtins.int
-    UNMET_BYTES_FIELD_NUMBER: _builtins.int
-    ADMITTED_MESSAGES_TOTAL_FIELD_NUMBER: _builtins.int
-    ADMITTED_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
-    UNMET_MESSAGES_TOTAL_FIELD_NUMBER: _builtins.int
-    UNMET_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
-    ADMITTED_MESSAGES_COUNTED_FIELD_NUMBER: _builtins.int
-    ADMITTED_BYTES_COUNTED_FIELD_NUMBER: _builtins.int
     NUMBERS_FIELD_NUMBER: _builtins.int
     ADMITTED_HIGH_FIELD_NUMBER: _builtins.int
     ADMITTED_LOW_FIELD_NUMBER: _builtins.int
@@ -331,29 +321,10 @@ class UsageColumns(_message.Message):
     """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
     topics: _builtins.bytes
     """Topics that were active (PIP-82's `topics`)."""
-    admitted_messages: _builtins.bytes
-    """Rates, thousandths of a unit per second. A rate is the sum of two columns: this one, and the rate
-    of the row's `..._counted`. Writers fill one of them and leave 0 in the other.
-    """
-    admitted_bytes: _builtins.bytes
-    unmet_messages: _builtins.bytes
-    """Wanted minus admitted, sint64: mostly 0, and otherwise small."""
-    unmet_bytes: _builtins.bytes
-    admitted_messages_total: _builtins.bytes
-    """Whole units since the sender's start: in records of version 1 of the usage log."""
-    admitted_bytes_total: _builtins.bytes
-    unmet_messages_total: _builtins.bytes
-    """sint64."""
-    unmet_bytes_total: _builtins.bytes
-    admitted_messages_counted: _builtins.bytes
-    """Whole units in the period: a rate of floor(count * (1e12 / period_ns)), computed in doubles.
-    Counts repeat from row to row and are small, unlike rates over an odd period.
-    """
-    admitted_bytes_counted: _builtins.bytes
     numbers: _builtins.bytes
     """The groups' numbers in strictly ascending order, each less the one before it."""
     admitted_high: _builtins.bytes
-    """The rates of a report as codes of 16 bits; a record has columns 4 to 7, 12 and 13 in their place. A code is the index of a rate among all rates of the reports' precision, in ascending order:
+    """Rates as codes of 16 bits. A code is the index of a rate among all rates of the reports' precision, in ascending order:
     0 to 999, then 1000 to 10000 by steps of 2, from 2000 of 5 and from 5000 of 10, then ten times these from
     10000 on, and so on, up to 9.21e18 thousandths per second.
     The codes' high bytes, of all rows' messages and then of all rows' bytes; the low bytes likewise.
@@ -375,16 +346,6 @@ class UsageColumns(_message.Message):
         groups: _abc.Iterable[_builtins.str] | None = ...,
         kinds: _builtins.bytes = ...,
         topics: _builtins.bytes = ...,
-        admitted_messages: _builtins.bytes = ...,
-        admitted_bytes: _builtins.bytes = ...,
-        unmet_messages: _builtins.bytes = ...,
-        unmet_bytes: _builtins.bytes = ...,
-        admitted_messages_total: _builtins.bytes = ...,
-        admitted_bytes_total: _builtins.bytes = ...,
-        unmet_messages_total: _builtins.bytes = ...,
-        unmet_bytes_total: _builtins.bytes = ...,
-        admitted_messages_counted: _builtins.bytes = ...,
-        admitted_bytes_counted: _builtins.bytes = ...,
         numbers: _builtins.bytes = ...,
         admitted_high: _builtins.bytes = ...,
         admitted_low: _builtins.bytes = ...,
@@ -393,7 +354,7 @@ class UsageColumns(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_high", b"admitted_high", "admitted_low", b"admitted_low", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_high", b"unmet_high", "unmet_low", b"unmet_low", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_high", b"admitted_high", "admitted_low", b"admitted_low", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_high", b"unmet_high", "unmet_low", b"unmet_low"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,7 +23,7 @@ from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
 from rgd.wire.log_policies import PolicyPart, policies_from
 from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader
-from rgd.wire.record import RECORD_PROPERTIES, encode_record, in_order
+from rgd.wire.record import in_order
 from tests.support import wire_values
 
 GROUPS = ("bronze", "gold", "silver", "tin")
@@ -188,19 +188,6 @@ def test_changed_bytes_are_refused_or_still_a_record(
     if isinstance(found, RoundRecord):
         again = LogEncoder()
         assert LogReader().record(entry_of(again, found)) == in_order(found)
-
-
-def test_records_of_before_are_read_between_those_of_today() -> None:
-    encoder, reader = LogEncoder(), LogReader()
-    values = [round_of(sequence) for sequence in range(1, 7)]
-    for place, value in enumerate(values):
-        old = Entry("b1", 1, 2, encode_record(value), RECORD_PROPERTIES)
-        if place % 2:
-            # They never said by which level.
-            no_levels = replace(value.rows, refused_by=value.rows.refused_by[:0])
-            assert reader.record(old) == replace(value, rows=no_levels)
-        else:
-            assert reader.record(entry_of(encoder, value)) == value
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Kind, Pair
-from rgd.wire import codec, record
+from rgd.wire import codec
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import (
     Entry,
@@ -32,6 +32,8 @@ from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.policies import decode_policy, encode_policy
 from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
+from tests.support.records import decoded as decoded_record
+from tests.support.records import encoded as encoded_record
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -77,7 +79,7 @@ def in_small_pieces(data: bytes) -> StockReport:
 DECODERS: list[Callable[[bytes], object]] = [
     codec.decode,
     codec.plain_bytes,
-    record.decode_record,
+    decoded_record,
     decode_stock_report,
     in_small_pieces,
     decode_entry,
@@ -171,10 +173,10 @@ def test_changed_reports_with_numbers_are_refused_or_sound_and_spoil_nobody_else
 def test_a_changed_record_is_refused_or_still_sound(
     value: RoundRecord, at: list[tuple[float, int]], keep: float
 ) -> None:
-    data = turned(record.encode_record(value), at)
-    decoded = read(record.decode_record, data[: round(keep * len(data))])
+    data = turned(encoded_record(value), at)
+    decoded = read(decoded_record, data[: round(keep * len(data))])
     if isinstance(decoded, RoundRecord):
-        assert record.decode_record(record.encode_record(decoded)) == decoded
+        assert decoded_record(encoded_record(decoded)) == decoded
 
 
 @given(report=wire_values.stock_reports, at=flips, keep=st.floats(0, 1))

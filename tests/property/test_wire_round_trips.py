@@ -28,6 +28,7 @@ from rgd.wire.frame import (
 from rgd.wire.policies import decode_policy, encode_policy
 from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report, encode_stock_reports
 from tests.support import wire_values
+from tests.support.records import decoded, encoded
 
 ONE = Sender("b1", 7)
 
@@ -53,7 +54,7 @@ def test_one_message_has_one_encoding(message: Message) -> None:
 @pytest.mark.slow
 @given(wire_values.round_records)
 def test_a_record_comes_back_with_its_rows_in_order(value: RoundRecord) -> None:
-    assert record.decode_record(record.encode_record(value)) == record.in_order(value)
+    assert decoded(encoded(value)) == record.in_order(value)
 
 
 @settings(max_examples=30)

@@ -19,25 +19,21 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Final, cast
-
-import numpy as np
+from typing import Final
 
 from rgd.adapters.usagelog.files import FolderLock, sync_path
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.intercepting import added_by
-from rgd.adapters.usagelog.open_segment import OpenSegment, Run
+from rgd.adapters.usagelog.open_segment import Encoded, OpenSegment
 from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame import BrokerEntryMetadata, Entry
-from rgd.wire.frame_runs import Framed, Stamps, consecutive, frame_each, frame_run
-from rgd.wire.log_records import PLAIN_PROPERTIES, POLICIES_BYTES_MAX, Item, LogEncoder
-from rgd.wire.segment import parse_segment_name, segment_name
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.log_records import POLICIES_BYTES_MAX, Item, LogEncoder
+from rgd.wire.segment import encode_stored, parse_segment_name, segment_name
 
 #: Latest time that an entry can carry, in milliseconds since 1970 (int64).
 TIMESTAMP_MAX: Final = (1 << 63) - 1
@@ -52,21 +48,6 @@ class Pending:
     timestamp_ms: int
     #: Of all that was offered since the start, from 0, also of what was not kept.
     ordinal: int
-
-
-def _runs_of(batch: Sequence[Pending]) -> Iterator[Sequence[Pending]]:
-    """Pendings that were offered one after the other, payloads apart from what is to be encoded."""
-    is_whole = bool(batch) and batch[-1].ordinal - batch[0].ordinal == len(batch) - 1
-    if is_whole and all(isinstance(pending.item, bytes) for pending in batch):
-        yield batch
-        return
-
-    def run(placed: tuple[int, Pending]) -> tuple[bool, int]:
-        place, pending = placed
-        return isinstance(pending.item, bytes), pending.ordinal - place
-
-    for _, some in groupby(enumerate(batch), run):
-        yield [pending for _, pending in some]
 
 
 def _ignore(*_: object) -> None:
@@ -193,12 +174,8 @@ class Appender:
             if self._segment is not None:
                 # Writes to a removed file succeed, and `fsync: never` has no sync that would notice.
                 self._segment.check_linked()
-            for pendings in _runs_of(batch):
-                if isinstance(pendings[0].item, bytes):
-                    self._write_plain(pendings)
-                else:
-                    for pending in pendings:
-                        self._write_items(pending)
+            for pending in batch:
+                self._write_items(pending)
 
     def sync(self) -> None:
         """Sync all written entries to disk, unless the settings disable it.
@@ -253,25 +230,6 @@ class Appender:
             self._items[pending.ordinal] = items
         return items
 
-    def _write_plain(self, pendings: Sequence[Pending]) -> None:
-        """Write payloads that need no encoding, and were offered one after the other."""
-        while pendings:
-            first = pendings[0]
-            payloads = [cast("bytes", pending.item) for pending in pendings]
-            times = [pending.timestamp_ms for pending in pendings]
-            try:
-                run = self._run(payloads, times, first.ordinal, PLAIN_PROPERTIES)
-            except Exception:  # noqa: BLE001 -- each is tried by itself
-                for pending in pendings:
-                    self._write_items(pending)
-                return
-            count = 0 if self._segment is None else self._segment.fitting(run, self._settings)
-            if not count:
-                self._roll(int(run.framed.sizes[0]), first)
-                continue
-            self._put(run, count, self._settle_plain)
-            pendings = pendings[count:]
-
     def _write_items(self, pending: Pending) -> None:
         """Write what is left of a pending; what cannot be encoded is given up."""
         items = self._items_of(pending)
@@ -280,134 +238,57 @@ class Appender:
             return
         for item in list(items):
             try:
-                run = self._placed(item, pending)
+                entry = self._placed(item, pending)
             except (OSError, UsageLogError):
                 raise
             except Exception as error:  # noqa: BLE001 -- the next item has nothing to do with it
                 self._encoder.restart()
                 self._give_up(error)
-                self._done(pending.ordinal)
             else:
-                self._put(run, 1, lambda count: self._done(pending.ordinal) if count else None)
+                self._put(entry, is_offered=True)
+            self._done(pending.ordinal)
 
-    def _placed(self, item: Item, pending: Pending) -> Run:
+    def _placed(self, item: Item, pending: Pending) -> Encoded:
         """Encode an item for the open segment, or for a new one if it does not fit."""
-        run = self._run_of(item, pending)
-        if self._segment is None or not self._segment.fitting(run, self._settings):
-            self._roll(int(run.framed.sizes[0]), pending)
-            run = self._run_of(item, pending)
-        return run
+        entry = self._encoded(item, pending)
+        if self._segment is None or not self._segment.takes(entry, self._settings):
+            self._roll(len(entry.stored), pending)
+            entry = self._encoded(item, pending)
+        return entry
 
-    def _run_of(self, item: Item, pending: Pending) -> Run:
+    def _encoded(self, item: Item, pending: Pending) -> Encoded:
+        """The next entry."""
+        assert self._sequence_base is not None
         payload = self._encoder.encode(item, lost=self.lost)
-        return self._run(
-            [payload.data],
-            [pending.timestamp_ms],
-            pending.ordinal,
+        sequence_id = max(self._last_sequence + 1, self._sequence_base + pending.ordinal)
+        # Seeking needs a time that never runs backwards.
+        timestamp = max(pending.timestamp_ms, self._last_timestamp)
+        added = self._settings.interceptors
+        time = timestamp if Interceptor.TIMESTAMP in added else None
+        index = self.next_index if Interceptor.INDEX in added else None
+        own = added_by(self._settings.own_interceptors, time, index)
+        entry = Entry(
+            self._broker,
+            sequence_id,
+            timestamp if time is None else pending.timestamp_ms,
+            payload.data,
             payload.properties,
+            BrokerEntryMetadata(time, index, own) if added or own else None,
             payload.metadata,
         )
+        stored = encode_stored(encode_entry(entry))
+        return Encoded(stored, pending.timestamp_ms, timestamp, index, sequence_id)
 
-    def _run(
-        self,
-        payloads: list[bytes],
-        times_ms: list[int],
-        ordinal: int,
-        properties: tuple[tuple[str, str], ...],
-        metadata: bytes = b"",
-    ) -> Run:
-        """The next entries; their pendings have ordinals from `ordinal` on."""
-        count = len(payloads)
-        assert self._sequence_base is not None
-        sequence_id = max(self._last_sequence + 1, self._sequence_base + ordinal)
-        # Seeking needs a time that never runs backwards.
-        times = np.fromiter(times_ms, np.int64, count)
-        timestamps = np.maximum.accumulate(np.maximum(times, self._last_timestamp))
-        stamped = timestamps.view(np.uint64)
-        added = self._settings.interceptors
-        has_time, has_index = Interceptor.TIMESTAMP in added, Interceptor.INDEX in added
-        stamps = Stamps(
-            consecutive(sequence_id, count),
-            times.view(np.uint64) if has_time else stamped,
-            stamped if has_time else None,
-            consecutive(self.next_index, count) if has_index else None,
-        )
-        if self._settings.own_interceptors:
-            framed = self._intercepted(payloads, stamps, properties, metadata)
-        else:
-            framed = frame_run(
-                self._broker, payloads, stamps, properties=properties, unknown=metadata
-            )
-        first_index = self.next_index if has_index else None
-        return Run(framed, times, timestamps, first_index, sequence_id)
-
-    def _intercepted(
-        self,
-        payloads: list[bytes],
-        stamps: Stamps,
-        properties: tuple[tuple[str, str], ...],
-        unknown: bytes,
-    ) -> Framed:
-        """The same entries with what own interceptors add."""
-        count = len(payloads)
-        times, indexes = (
-            [None] * count if of is None else of.tolist()
-            for of in (stamps.broker_timestamps, stamps.indexes)
-        )
-        owns = self._settings.own_interceptors
-        return frame_each(
-            [
-                Entry(
-                    self._broker,
-                    sequence_id,
-                    publish_time,
-                    payload,
-                    properties,
-                    BrokerEntryMetadata(
-                        time,
-                        index,
-                        added_by(owns, time, index),
-                    ),
-                    unknown,
-                )
-                for sequence_id, publish_time, payload, time, index in zip(
-                    stamps.sequence_ids.tolist(),
-                    stamps.publish_times.tolist(),
-                    payloads,
-                    times,
-                    indexes,
-                    strict=True,
-                )
-            ]
-        )
-
-    def _put(self, run: Run, count: int, on_whole: Callable[[int], None] | None) -> None:
-        """Write the first entries of a run to the open segment; count those that are written whole.
-
-        Args:
-            run: the next entries.
-            count: how many of them.
-            on_whole: told how many; None: they belong to the segment.
-        """
-        segment = self._segment
-        assert segment is not None
-        try:
-            segment.write(run, count, is_offered=on_whole is not None)
-        finally:
-            whole = segment.whole
-            if whole:
-                self.next_index += whole
-                self.appended += whole
-                self._last_timestamp = int(run.timestamps[whole - 1])
-                self._last_sequence = run.sequence_id + whole - 1
-                if self._is_syncing:
-                    self._unsynced += whole
-            if on_whole is not None:
-                on_whole(whole)
-
-    def _settle_plain(self, count: int) -> None:
-        self._encoder.note_plain(count)
-        self.settled += count
+    def _put(self, entry: Encoded, *, is_offered: bool) -> None:
+        """Write the next entry to the open segment, and count it."""
+        assert self._segment is not None
+        self._segment.write(entry, is_offered=is_offered)
+        self.next_index += 1
+        self.appended += 1
+        self._last_timestamp = entry.timestamp
+        self._last_sequence = entry.sequence_id
+        if self._is_syncing:
+            self._unsynced += 1
 
     def _done(self, ordinal: int) -> None:
         """One item of a pending is written, or given up."""
@@ -443,7 +324,7 @@ class Appender:
         half = self._settings.segment_bytes // 2
         self._make_room(self.next_index, half + max(needed, half))
         for part in self._encoder.begin_segment():
-            self._put(self._run_of(part, pending), 1, None)
+            self._put(self._encoded(part, pending), is_offered=False)
 
     def _open(self, end: OpenEnd) -> None:
         # Opening a FIFO of this name would wait for its reader.

@@ -7,7 +7,6 @@ Entries without a broker's index get no marks.
 
 import contextlib
 import os
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -30,23 +29,11 @@ class MarkCounter:
 
     def mark_for(self, header: Header) -> Mark | None:
         """Count an entry; returns its mark if it gets one."""
-        marks = self.marks_for(1, lambda _: header)
-        return marks[0] if marks else None
-
-    def marks_for(self, count: int, header_at: Callable[[int], Header]) -> list[Mark]:
-        """Count entries; returns the marks of those that get one.
-
-        Args:
-            count: how many, in order.
-            header_at: called with the places, among them, of the few that may get one.
-        """
-        begun, self._since_mark = self._since_mark, self._since_mark + count
-        headers = map(header_at, range(-begun % MARK_EVERY, count, MARK_EVERY))
-        return [
-            Mark(header.index, header.timestamp, header.offset)
-            for header in headers
-            if header.index is not None
-        ]
+        is_due = self._since_mark % MARK_EVERY == 0
+        self._since_mark += 1
+        if not is_due or header.index is None:
+            return None
+        return Mark(header.index, header.timestamp, header.offset)
 
 
 class MarkWriter:
@@ -62,12 +49,12 @@ class MarkWriter:
         with contextlib.suppress(OSError):
             self._descriptor = os.open(index_path(segment), flags, 0o644)
 
-    def add(self, count: int, header_at: Callable[[int], Header]) -> None:
-        """Count written entries, in order, and write their marks (as `MarkCounter.marks_for`)."""
-        marks = self._counter.marks_for(count, header_at)
-        if not marks or self._descriptor is None:
+    def add(self, header: Header) -> None:
+        """Count a written entry, and write its mark if it gets one."""
+        mark = self._counter.mark_for(header)
+        if mark is None or self._descriptor is None:
             return
-        data = encode_marks(marks)
+        data = encode_marks([mark])
         try:
             is_whole = os.write(self._descriptor, data) == len(data)
         except OSError:

@@ -14,8 +14,8 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sender, Span
 from rgd.core.exchange.precision import RATE_MAX
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.units import COUNT_MAX, Kind, Pair
-from rgd.wire import codec, columns, compression, keys
+from rgd.core.units import Kind, Pair
+from rgd.wire import codec, compression, keys
 from rgd.wire.errors import (
     Malformed,
     Oversize,
@@ -264,42 +264,6 @@ ROWS = [
 ]
 
 
-#: Numbers of a record's rows that do not fit.
-AMOUNTS = [
-    pytest.param(
-        columns_proto(["a"], [1], unmet_bytes=[1, 2]), Reason.BAD_COLUMNS, id="unmet-long"
-    ),
-    pytest.param(
-        columns_proto(["a", "b"], [1, 1], topics=[1], admitted_bytes=[1, 2, 3]),
-        Reason.BAD_COLUMNS,
-        id="as-many-numbers-in-all",
-    ),
-    pytest.param(
-        ColumnsProto(groups=["a"], kinds=b"\x01", topics=b"\x01\x80", admitted_bytes=b"\x01"),
-        Reason.BAD_COLUMNS,
-        id="number-over-a-border",
-    ),
-    pytest.param(
-        columns_proto(["a"], [1], admitted_bytes=[COUNT_MAX + 1]),
-        Reason.BAD_NUMBER,
-        id="rate-large",
-    ),
-    pytest.param(
-        columns_proto(["a"], [1], unmet_messages=[1]), Reason.BAD_NUMBER, id="wanted-negative"
-    ),
-    pytest.param(
-        columns_proto(["a"], [1], admitted_messages=[COUNT_MAX], unmet_messages=[2]),
-        Reason.BAD_NUMBER,
-        id="wanted-large",
-    ),
-    pytest.param(
-        columns_proto(["a"], [1], admitted_messages_counted=[1]),
-        Reason.BAD_NUMBER,
-        id="counted-in-no-time",
-    ),
-]
-
-
 @pytest.mark.parametrize(("data", "error", "reason"), HOSTILE)
 def test_what_is_no_message_is_refused_with_its_reason(
     data: bytes, error: type[WireError], reason: Reason
@@ -315,15 +279,6 @@ def test_columns_that_do_not_fit_are_refused_with_their_reason(
 ) -> None:
     with pytest.raises(WireError) as caught:
         codec.decode(with_rows(rows))
-    assert caught.value.reason is reason
-
-
-@pytest.mark.parametrize(("rows", "reason"), AMOUNTS)
-def test_numbers_of_a_record_that_do_not_fit_are_refused(
-    rows: ColumnsProto, reason: Reason
-) -> None:
-    with pytest.raises(WireError) as caught:
-        columns.decode_rows(rows, period_ns=0)
     assert caught.value.reason is reason
 
 
@@ -377,45 +332,8 @@ def test_what_the_other_side_would_refuse_is_not_sent(value: Message, reason: Re
 )
 def test_rows_out_of_order_are_not_written(rows: tuple[UsageRow, ...]) -> None:
     with pytest.raises(Malformed) as caught:
-        columns.encode_rows(UsageColumns.of(*rows), ColumnsProto(), period_ns=1)
+        keys.write_keys(UsageColumns.of(*rows), ColumnsProto())
     assert caught.value.reason is Reason.BAD_STRUCTURE
-
-
-def one_rate(rate: int, period_ns: int) -> ColumnsProto:
-    proto = ColumnsProto()
-    admitted = Pair(rate, 0)
-    rows = UsageColumns.of(row("a", admitted=admitted, wanted=admitted))
-    columns.encode_rows(rows, proto, period_ns=period_ns)
-    assert columns.decode_rows(proto, period_ns=period_ns) == rows
-    return proto
-
-
-@pytest.mark.parametrize("count", [1, 7, 1234, 987_654_321])
-@pytest.mark.parametrize("period_ns", [99_999_999, 1_000_000_000, 1_000_311_420])
-def test_the_rate_of_a_whole_count_travels_as_the_count(count: int, period_ns: int) -> None:
-    proto = one_rate(count * 10**12 // period_ns, period_ns)
-    assert (proto.admitted_messages, proto.admitted_messages_counted) == (b"", varints(count))
-
-
-@pytest.mark.parametrize(
-    ("rate", "period_ns"),
-    [
-        pytest.param(1500, 1_000_000_000, id="half-a-message"),
-        pytest.param(1000, 0, id="no-time"),
-        pytest.param((1 << 53) + 1, 10**12, id="doubles-have-gaps"),
-        pytest.param(COUNT_MAX, 1_000_000_000, id="largest"),
-    ],
-)
-def test_any_other_rate_travels_as_it_is(rate: int, period_ns: int) -> None:
-    proto = one_rate(rate, period_ns)
-    assert (proto.admitted_messages, proto.admitted_messages_counted) == (varints(rate), b"")
-
-
-def test_a_count_that_makes_too_large_a_rate_is_refused() -> None:
-    proto = columns_proto(["a"], [1], admitted_messages_counted=[COUNT_MAX])
-    with pytest.raises(Malformed) as caught:
-        columns.decode_rows(proto, period_ns=1)
-    assert caught.value.reason is Reason.BAD_NUMBER
 
 
 def test_nothing_that_is_too_large_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:

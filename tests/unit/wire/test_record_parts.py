@@ -17,8 +17,8 @@ from rgd.core.units import COUNT_MAX, QUOTA_MAX
 from rgd.wire.errors import Malformed
 from rgd.wire.frame import PAYLOAD_MAX
 from rgd.wire.keys import ROWS_MAX
-from rgd.wire.record import decode_record, encode_record
 from rgd.wire.record_parts import PART_ROWS_BYTES, ROW_BYTES_MAX, parts_of
+from tests.support.records import decoded, encoded
 
 PERIOD_NS = 1_000_000_007
 
@@ -55,7 +55,7 @@ def record(rows: ShareColumns = NO_SHARES, peers: tuple[tuple[str, int], ...] = 
 
 def read(value: RoundRecord) -> list[RoundRecord]:
     """The parts as they come out of a log."""
-    return [decode_record(encode_record(part)) for part in parts_of(value)]
+    return [decoded(encoded(part)) for part in parts_of(value)]
 
 
 def joined(parts: list[RoundRecord]) -> RoundRecord:
@@ -102,10 +102,10 @@ def test_the_largest_numbers_and_names_fit_every_part(unmet: int, name_length: i
     assert len(parts) > 1
     for part in parts:
         assert len(part.rows) <= ROWS_MAX
-        assert len(encode_record(part)) <= PAYLOAD_MAX * 4 // 5
+        assert len(encoded(part)) <= PAYLOAD_MAX * 4 // 5
 
 
 @pytest.mark.parametrize(("part", "parts"), [(0, 1), (2, 1), (1, 0), (3, 2), (1, 1 << 40)])
 def test_a_part_that_cannot_be_is_not_written(part: int, parts: int) -> None:
     with pytest.raises(Malformed):
-        encode_record(replace(record(), part=part, parts=parts))
+        encoded(replace(record(), part=part, parts=parts))

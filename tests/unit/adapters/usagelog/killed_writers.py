@@ -15,7 +15,6 @@ import random
 import select
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -37,7 +36,7 @@ MORE_S: Final = 0.005
 SETTINGS: Final = UsageLogSettings(segment_bytes=16 << 10)
 T0: Final = 1_795_234_300_000
 
-_fsync = os.fsync
+_fsync, _write = os.fsync, os.write
 
 
 def round_of(number: int) -> RoundRecord:
@@ -67,20 +66,19 @@ def round_of(number: int) -> RoundRecord:
 def break_the_disk(dice: random.Random) -> None:
     """Let this process's disk write parts, be full, and fail to sync."""
 
-    def writev(descriptor: int, pieces: Sequence[bytes | memoryview]) -> int:
+    def write(descriptor: int, data: memoryview) -> int:
         # A disk that is full takes a part first, and says so at the next try.
         if dice.random() < 0.05:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        data = b"".join(pieces)
         is_cut = dice.random() < 0.4
-        return os.write(descriptor, data[: dice.randrange(1, len(data) + 1)] if is_cut else data)
+        return _write(descriptor, data[: dice.randrange(1, len(data) + 1)] if is_cut else data)
 
     def fsync(descriptor: int) -> None:
         if dice.random() < 0.05:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         _fsync(descriptor)
 
-    vars(os).update(writev=writev, fsync=fsync)
+    vars(os).update(write=write, fsync=fsync)
 
 
 def write_until_killed(folder: Path, first: int, dice: random.Random, said: int) -> None:
@@ -103,7 +101,7 @@ def write_until_killed(folder: Path, first: int, dice: random.Random, said: int)
             pass
         del waiting[: appender.settled - settled]
         settled = appender.settled
-        os.write(said, b"%d\n" % appender.synced_index)
+        _write(said, b"%d\n" % appender.synced_index)
 
 
 def kill_one(folder: Path, first: int, dice: random.Random) -> int:

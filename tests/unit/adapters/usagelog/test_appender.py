@@ -60,8 +60,8 @@ def test_an_entry_carries_all_that_pulsar_and_the_report_need(
     appender.write([Pending(b"\0payload", T0, 0), Pending(b"", T0 - 5, 3)])
     entries, _ = read(tmp_path)
     assert [item.entry for item in entries] == [
-        Entry(BROKER, 0, T0, b"\0payload", (("rgd", "1"),), BrokerEntryMetadata(T0, 0)),
-        Entry(BROKER, 3, T0 - 5, b"", (("rgd", "1"),), BrokerEntryMetadata(T0, 1)),
+        Entry(BROKER, 0, T0, b"\0payload", (), BrokerEntryMetadata(T0, 0)),
+        Entry(BROKER, 3, T0 - 5, b"", (), BrokerEntryMetadata(T0, 1)),
     ]
 
 
@@ -261,7 +261,7 @@ def test_a_removed_segment_is_noticed_by_the_next_sync(
 def test_bytes_of_a_stranger_are_neither_cut_nor_written_to(
     tmp_path: Path, make_appender: MakeAppender
 ) -> None:
-    appender = make_appender(segment_bytes=100)
+    appender = make_appender(segment_bytes=1)
     appender.write(pendings(1))
     stranger = tmp_path / f"{1:020}.log"
     stranger.write_bytes(b"stranger")

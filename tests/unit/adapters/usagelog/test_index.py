@@ -118,6 +118,6 @@ def test_a_repair_that_changes_nothing_writes_nothing(segment: Path) -> None:
 
 def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     marks = MarkWriter(tmp_path / "nowhere" / "0.log", since_mark=0)
-    marks.add(1, lambda place: Header(0, 100, place, T0))
+    marks.add(Header(0, 100, 0, T0))
     marks.close()
     marks.close()
