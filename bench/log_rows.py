@@ -67,7 +67,14 @@ def record_of(rows: UsageColumns) -> RoundRecord:
         admitted_total=UPTIME_PERIODS * rows.admitted // MILLI,
         wanted_total=UPTIME_PERIODS * rows.wanted // MILLI,
     )
-    return RoundRecord(Sender("broker-1", 1 << 60), 7, PERIOD_NS, shares, peers=(("broker-2", 7),))
+    return RoundRecord(
+        Sender("broker-1", 1 << 60),
+        7,
+        PERIOD_NS,
+        shares,
+        peers=(("broker-2", 7),),
+        peer_incarnations=(7,),
+    )
 
 
 def measure(_: argparse.Namespace) -> Figures:

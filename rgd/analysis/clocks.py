@@ -23,10 +23,11 @@ import numpy as np
 
 from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import incarnation_name
-from rgd.analysis.headers import Sampling, local_ms
+from rgd.analysis.headers import Sampling
 from rgd.analysis.placing import STRETCH_ROUNDS, Course, place_pieces
 from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
+from rgd.core.units import NS_PER_MS
 from rgd.wire.frame import Entry
 
 #: Clocks are corrected if they are off by more than this many rounds. Smaller errors are below the
@@ -66,7 +67,7 @@ class Clocks:
         course = self.courses.get((sender.broker, incarnation_name(sender.incarnation)))
         if course is None:
             return entry.timestamp
-        local = np.array([local_ms(record, entry.publish_time)])
+        local = np.array([record.ended_ns / NS_PER_MS])
         return max(0, round(float(course.common(local)[0])))
 
 

@@ -76,7 +76,7 @@ class Run:
     first_ms: int
     last_ms: int
     #: Whether the last record is the closing one; None: a record of before there were any.
-    is_closed: bool | None = None
+    is_closed: bool = False
     #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
     silent: list[tuple[int, int]] = field(default_factory=list)
     #: Missing records that the indexes do not show (evidence 2 and 3).
@@ -107,7 +107,7 @@ class Run:
         self.last_part = part
         self.last_sequence = record.sequence
         self.last_ms = logged.timestamp_ms
-        self.is_closed = record.last if record.ended_ns else None
+        self.is_closed = record.last
         self._has_record = True
         self._lost_entries = lost_entries
         return gap
@@ -184,7 +184,7 @@ class Continuity:
         gap = run.note(logged, self._contents.lost_entries)
         if gap is not None:
             self.gaps[logged.offset] = gap
-        peers = zip(logged.record.peers, logged.record.peer_incarnations, strict=False)
+        peers = zip(logged.record.peers, logged.record.peer_incarnations, strict=True)
         self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
 
 
@@ -200,7 +200,7 @@ class Stretch:
     missing: int
     first_ms: int = 0
     last_ms: int = 0
-    is_closed: bool | None = None
+    is_closed: bool = False
     silent: tuple[tuple[int, int], ...] = ()
     #: Which part of its round the first and the last record are: part, of so many.
     first_part: tuple[int, int] = (1, 1)

@@ -32,9 +32,6 @@ SAMPLE_LENGTH: Final = 32
 #: Records in one batch.
 _BATCH_RECORDS: Final = 20_000
 
-#: The incarnation of a peer in a record of an older version, which has no such field.
-UNKNOWN_INCARNATION: Final = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -98,10 +95,11 @@ def logged_rounds(headers: Any, sampling: Sampling, round_ms: float) -> int:
 
 def _sampled_peers(record: RoundRecord, sampling: Sampling) -> list[tuple[str, int, int]]:
     """Name, incarnation and last sequence of each peer whose sequence is kept."""
-    incarnations = record.peer_incarnations or (UNKNOWN_INCARNATION,) * len(record.peers)
     return [
         (broker, incarnation, sequence)
-        for (broker, sequence), incarnation in zip(record.peers, incarnations, strict=True)
+        for (broker, sequence), incarnation in zip(
+            record.peers, record.peer_incarnations, strict=True
+        )
         # 0: no report of it was received yet.
         if sequence > 0 and sampling.holds(sequence)
     ]
@@ -109,24 +107,17 @@ def _sampled_peers(record: RoundRecord, sampling: Sampling) -> list[tuple[str, i
 
 def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...]:
     record = logged.record
-    is_monotonic = record.ended_ns > 0
     return (
         record.sender.broker,
         incarnation_name(record.sender.incarnation),
         record.sequence,
         logged.clock_ms,
-        local_ms(record, logged.clock_ms),
-        is_monotonic,
+        record.ended_ns / NS_PER_MS,
         record.period_ns / NS_PER_MS,
         [one[0] for one in seen],
         [one[1] for one in seen],
         [one[2] for one in seen],
     )
-
-
-def local_ms(record: RoundRecord, clock_ms: int) -> float:
-    """The time of a record by its broker's monotonic clock, ms; the wall clock if there is no other."""
-    return record.ended_ns / NS_PER_MS if record.ended_ns > 0 else float(clock_ms)
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> Any:

@@ -11,7 +11,6 @@ from typing import Final
 from rgd.analysis.clocks import ClockError
 from rgd.analysis.figures import ahead, clock, count, moment, span
 from rgd.analysis.log_facts import LogFacts
-from rgd.analysis.presence import Ending
 
 #: Most brokers, silences and kills that one sentence names; `summary.json` lists more.
 NAMED_MAX: Final = 5
@@ -127,11 +126,6 @@ def _of_ends(facts: LogFacts) -> list[str]:
         sentences.append(
             f"{_names(facts.open)} {verb} no closing record at the end of the log: still running when "
             f"it was read, or killed. Up to {length} of what each counted last is not in it."
-        )
-    if any(end.ending is Ending.UNKNOWN for end in facts.ends):
-        sentences.append(
-            "Some records are of a version without closing records: whether their brokers were "
-            f"killed, and so lost up to {length} of counts, is unknown."
         )
     return sentences
 

@@ -9,7 +9,7 @@ logged. So between two records of one incarnation
 
 An orderly stop writes a closing record. An incarnation without one was killed, if others outlived it, or
 still ran when its log was read. In both cases the counts of its last round, up to a round's length, were
-in its memory only. Older records do not show how a broker ended.
+in its memory only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,8 +38,6 @@ class Ending(StrEnum):
     KILLED = "killed"
     #: Without one at the end of the logs: it still ran, or was killed.
     OPEN = "open"
-    #: Its records are of before there were closing records.
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,8 @@ class Life:
     last_ms: int
     first_sequence: int
     last_sequence: int
-    #: Whether the last record is a closing one; None: such records were not written yet.
-    is_closed: bool | None
+    #: Whether the last record is a closing one.
+    is_closed: bool
     #: When it stood still between its records.
     silent: tuple[tuple[int, int], ...] = ()
 
@@ -158,8 +156,6 @@ def _after_kills(lives: Sequence[Life], ends: Sequence[End], round_ms: float) ->
 
 
 def _ending(life: Life, *, is_outlived: bool) -> Ending:
-    if life.is_closed is None:
-        return Ending.UNKNOWN
     if life.is_closed:
         return Ending.CLOSED
     return Ending.KILLED if is_outlived else Ending.OPEN

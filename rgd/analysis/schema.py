@@ -103,11 +103,10 @@ HEADERS: Final = _columns(
     incarnation="string",
     sequence="bigint",
     clock_ms="bigint",  # what the broker's wall clock said, ms since 1970
-    local_ms="double",  # its monotonic clock, else the same as `clock_ms`
-    is_monotonic="boolean",
+    local_ms="double",  # its monotonic clock
     period_ms="double",  # length of the round
     peers="array<string>",  # those of whom a sampled report had been received
-    peer_incarnations="array<bigint>",  # lower 32 bits; -1: not known
+    peer_incarnations="array<bigint>",  # lower 32 bits
     peer_sequences="array<bigint>",
 )
 

@@ -12,7 +12,6 @@ forward against the monotonic one was set, or the machine slept, which only a co
 What the orders come to is `rgd.analysis.clocks`'s business.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,6 @@ import numpy as np
 
 from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import low_bits
-from rgd.analysis.headers import UNKNOWN_INCARNATION
 from rgd.core.exchange.columns import Ints
 
 #: Jumps of one incarnation's clock that begin pieces; of more the largest count.
@@ -41,9 +39,8 @@ class Timeline:
     sequence: Ints
     #: Wall clock, ms since 1970.
     clock_ms: Floats
-    #: The broker's own steady clock, ms since whenever; the wall clock where it logged no other.
+    #: The broker's own monotonic clock, ms.
     local_ms: Floats
-    is_monotonic: bool
 
     @property
     def key(self) -> tuple[str, str]:
@@ -132,22 +129,11 @@ def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
     owner, sequence = owner[is_new], sequence[is_new]
     clock = headers["clock_ms"].to_numpy().astype(np.float64)[rows]
     local = headers["local_ms"].to_numpy()[rows]
-    steady = headers["is_monotonic"].to_numpy(zero_copy_only=False)[rows]
     bounds = np.searchsorted(owner, np.arange(len(names) + 1))
     timelines = []
     for number, (broker, incarnation) in enumerate(names):
         own = slice(bounds[number], bounds[number + 1])
-        is_monotonic = bool(steady[own].all())
-        timelines.append(
-            Timeline(
-                broker,
-                incarnation,
-                sequence[own],
-                clock[own],
-                local[own] if is_monotonic else clock[own],
-                is_monotonic,
-            )
-        )
+        timelines.append(Timeline(broker, incarnation, sequence[own], clock[own], local[own]))
     return timelines, place
 
 
@@ -172,13 +158,13 @@ def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place:
     encoded = lists["peers"].flatten().dictionary_encode()
     name = encoded.indices.to_numpy().astype(np.int64)
     names = encoded.dictionary.to_pylist()
-    code = name * _NAME_STEP + incarnation - UNKNOWN_INCARNATION
+    code = name * _NAME_STEP + incarnation
     order = np.argsort(code, kind="stable")
     codes, first = np.unique(code[order], return_index=True)
     timeline_of = _timelines_seen(timelines)
     found_later, found_earlier = [], []
     for one, seen in zip(codes.tolist(), np.split(order, first)[1:], strict=True):
-        broker, low = names[one // _NAME_STEP], one % _NAME_STEP + UNKNOWN_INCARNATION
+        broker, low = names[one // _NAME_STEP], one % _NAME_STEP
         number = timeline_of.get((broker, low))
         if number is None:
             continue
@@ -190,16 +176,8 @@ def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place:
 
 
 def _timelines_seen(timelines: Sequence[Timeline]) -> dict[tuple[str, int], int]:
-    """By what a record says of a peer, which timeline it means.
-
-    A record that does not know the incarnation means the only one of that broker.
-    """
-    incarnations = Counter(one.broker for one in timelines)
-    seen = {(one.broker, low_bits(one.incarnation)): place for place, one in enumerate(timelines)}
-    for place, one in enumerate(timelines):
-        if incarnations[one.broker] == 1:
-            seen[one.broker, UNKNOWN_INCARNATION] = place
-    return seen
+    """By what a record says of a peer, which timeline it means."""
+    return {(one.broker, low_bits(one.incarnation)): place for place, one in enumerate(timelines)}
 
 
 def _joined(arrays: Sequence[Any], dtype: Any) -> Any:

@@ -209,6 +209,6 @@ def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], .
 
 
 def _checked_incarnations(incarnations: Sequence[int], peers: int) -> tuple[int, ...]:
-    if incarnations and len(incarnations) != peers:
+    if len(incarnations) != peers:
         raise Malformed(Reason.BAD_STRUCTURE, "peers: expected an incarnation of each")
     return tuple(incarnations)

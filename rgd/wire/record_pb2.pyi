@@ -72,7 +72,7 @@ class RoundRecord(_message.Message):
     """Rounds and entries that the daemon's log had lost since the daemon's start, when this was written."""
     ended_ns: _builtins.int
     """The broker's own monotonic clock at the end of the round, so that jumps of its wall clock and times
-    without a record can be measured; 0: not known.
+    without a record can be measured.
     """
     last: _builtins.bool
     """The closing record of an orderly stop: this incarnation sends no later one, and no count is missing."""

@@ -78,8 +78,6 @@ class LogMaker:
         self.clock_ahead_ms = clock_ahead_ms
         #: Those whose reports it receives at once, if their rounds are played in between.
         self.peers: list[LogMaker] = []
-        #: False: records as they were before there was a monotonic clock in them.
-        self.has_monotonic_clock = True
         self.sequence = 0
         self.index = 0
         self._has_broker_metadata = has_broker_metadata
@@ -94,18 +92,20 @@ class LogMaker:
     def round(self, *usages: Usage, isolated: bool = False, last: bool = False) -> None:
         """Let a round pass and log it; `last`: as the closing record of an orderly stop."""
         rows = self._pass(usages)
-        known = [peer for peer in self.peers if peer.sequence]
+        known = [
+            (peer.broker, peer.sequence, peer.incarnation) for peer in self.peers if peer.sequence
+        ] or [("broker-9", 7, 1)]
         record = RoundRecord(
             sender=Sender(self.broker, self.incarnation),
             sequence=self.sequence,
             period_ns=(self.period_ms + self._standing_ms) * NS_PER_MS,
             rows=ShareColumns.of(*rows),
-            peers=tuple((peer.broker, peer.sequence) for peer in known) or (("broker-9", 7),),
+            peers=tuple((broker, sequence) for broker, sequence, _ in known),
             isolated=isolated,
             weight=self.weight,
-            ended_ns=self._uptime_ms * NS_PER_MS if self.has_monotonic_clock else 0,
-            last=last and self.has_monotonic_clock,
-            peer_incarnations=tuple(peer.incarnation & 0xFFFF_FFFF for peer in known),
+            ended_ns=self._uptime_ms * NS_PER_MS,
+            last=last,
+            peer_incarnations=tuple(incarnation & 0xFFFF_FFFF for *_, incarnation in known),
         )
         self._standing_ms = 0
         self._log(record)

@@ -154,7 +154,11 @@ _parts = st.integers(1, 1_000_000).flatmap(
     lambda parts: st.tuples(st.integers(1, parts), st.just(parts))
 )
 round_records = st.builds(
-    lambda record, part: replace(record, part=part[0], parts=part[1]), _round_records, _parts
+    lambda record, part: replace(
+        record, part=part[0], parts=part[1], peer_incarnations=tuple(range(len(record.peers)))
+    ),
+    _round_records,
+    _parts,
 )
 
 _stock_groups = st.builds(

@@ -150,11 +150,11 @@ class RoundRecord:
     parts: int = 1
     #: Rounds and entries that the log had lost since the start, at the time of this record.
     lost: int = 0
-    #: The broker's own monotonic clock at the end of the round, in ns; 0: unknown.
+    #: The broker's own monotonic clock at the end of the round, in ns.
     ended_ns: int = 0
     #: Whether this is the last record of an orderly stop, after which no count is missing.
     last: bool = False
-    #: Lower 32 bits of the incarnation of each of `peers`; empty: unknown.
+    #: Lower 32 bits of the incarnation of each of `peers`.
     peer_incarnations: tuple[int, ...] = ()
 
 

@@ -38,7 +38,6 @@ class Daemon:
     #: Its monotonic clock, which does not run while the machine sleeps.
     boot_ms: float = 50_000.0
     drift: float = 0.0
-    is_monotonic: bool = True
     #: From which moment to which the machine sleeps.
     sleeps_ms: tuple[float, float] | None = None
     #: Those that it receives nothing of.
@@ -105,8 +104,7 @@ def records_of(
                     "incarnation": f"{one.incarnation:016x}",
                     "sequence": k + 1,
                     "clock_ms": int(one.clock(moment)),
-                    "local_ms": one.local(moment) if one.is_monotonic else one.clock(moment),
-                    "is_monotonic": one.is_monotonic,
+                    "local_ms": one.local(moment),
                     "peers": [name for name, _, _ in seen],
                     "peer_incarnations": [number for _, number, _ in seen],
                     "peer_sequences": [sequence for _, _, sequence in seen],
@@ -123,19 +121,21 @@ def time_of(clocks: Clocks, one: Daemon, place: int) -> float:
         Sender(one.broker, one.incarnation),
         place + 1,
         1,
-        ended_ns=int(one.local(moment) * 1e6) if one.is_monotonic else 0,
+        ended_ns=int(one.local(moment) * 1e6),
     )
     return clocks.time_of(Entry("", 0, clock_ms, b""), record) - NOON_MS
 
 
-def worst_error(clocks: Clocks, daemons: Sequence[Daemon]) -> float:
-    """By how many rounds the corrected times differ from the truth, all daemons together, at most."""
+def worst_error(clocks: Clocks, daemons: Sequence[Daemon], records: Records) -> float:
+    """By how many rounds the corrected times of what was logged differ from the truth, at most."""
+    daemon_of = {(one.broker, f"{one.incarnation:016x}"): one for one in daemons}
     errors = [
-        time_of(clocks, one, place) - moment
-        for one in daemons
-        for place, moment in enumerate(one.true_ms)
+        time_of(clocks, one, sequence - 1) - one.true_ms[sequence - 1]
+        for timeline in records.timelines
+        for one in (daemon_of[timeline.key],)
+        for sequence in timeline.sequence.tolist()
     ]
-    return max(abs(error) for error in errors) / ROUND_MS
+    return float(max(abs(error) for error in errors)) / ROUND_MS
 
 
 def test_a_clock_an_hour_ahead_is_found_and_put_right() -> None:
@@ -150,7 +150,7 @@ def test_a_clock_an_hour_ahead_is_found_and_put_right() -> None:
     (found,) = clocks.errors
     assert (found.broker, round(found.ahead_ms / 60_000)) == ("b2", 60)
     assert set(clocks.courses) == {("b2", f"{1:016x}")}
-    assert worst_error(clocks, daemons) < 1
+    assert worst_error(clocks, daemons, records_of(daemons)) < 1
     assert clocks.unaligned == ()
 
 
@@ -176,7 +176,7 @@ def test_a_clock_that_is_set_in_the_middle_is_right_before_and_put_right_after()
         assert found.broker == "b2"
         assert abs(found.ahead_ms - jump_ms) < ROUND_MS
         assert abs(found.from_ms - NOON_MS - 30_000) <= 2 * ROUND_MS
-        assert worst_error(clocks, daemons) < 1
+        assert worst_error(clocks, daemons, records_of(daemons)) < 1
 
 
 def test_a_machine_that_slept_has_no_clock_error() -> None:
@@ -198,7 +198,7 @@ def test_the_clock_of_a_single_broker_is_compared_with_itself() -> None:
     clocks = align(records_of(daemons), round_ms=ROUND_MS)
 
     assert [(one.broker, one.ahead_ms) for one in clocks.errors] == [("b1", HOUR_MS)]
-    assert worst_error(clocks, daemons) < 0.01
+    assert worst_error(clocks, daemons, records_of(daemons)) < 0.01
     assert clocks.unaligned == ()
 
 
@@ -224,7 +224,7 @@ def test_a_restart_begins_a_timeline_of_its_own() -> None:
     (found,) = clocks.errors
     assert found.broker == "b2"
     assert found.to_ms - found.from_ms > 100_000
-    assert worst_error(clocks, daemons) < 1
+    assert worst_error(clocks, daemons, records_of(daemons)) < 1
 
 
 def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() -> None:
@@ -238,7 +238,7 @@ def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() 
 
     clocks = align(records_of(daemons), round_ms=ROUND_MS)
 
-    assert worst_error(clocks, daemons) < 1
+    assert worst_error(clocks, daemons, records_of(daemons)) < 1
     assert clocks.unaligned == ()
 
 
@@ -255,26 +255,6 @@ def test_brokers_that_never_received_one_another_cannot_be_aligned() -> None:
 
     assert align(records_of(apart), round_ms=ROUND_MS) == Clocks({}, (), ("b1", "b2"))
     assert align(records_of(one_is_apart), round_ms=ROUND_MS).unaligned == ("b3",)
-
-
-def test_old_records_without_a_monotonic_clock_are_aligned_unless_their_clock_jumped() -> None:
-    steady = [
-        Daemon("b1", begin_ms=100),
-        Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)], is_monotonic=False),
-        Daemon("b3", begin_ms=700),
-    ]
-    jumps = [
-        steady[0],
-        Daemon("b2", begin_ms=400, ahead_ms=[(0, 0.0), (30_000, 20_000)], is_monotonic=False),
-        steady[2],
-    ]
-
-    clocks = align(records_of(steady), round_ms=ROUND_MS)
-
-    assert [one.broker for one in clocks.errors] == ["b2"]
-    assert worst_error(clocks, steady) < 1
-    # An old record does not say which of two clocks jumped: its times stay as they were stamped.
-    assert align(records_of(jumps), round_ms=ROUND_MS) == Clocks({}, (), ("b2",))
 
 
 def test_no_records_are_no_trouble() -> None:
@@ -294,19 +274,21 @@ errors_ms = st.one_of(
         min_size=1,
         max_size=3,
     ),
-    jump=st.tuples(errors_ms, st.integers(5, 50)),
-    rounds=st.integers(20, 90),
-    network=st.tuples(st.floats(0, 0.4), st.floats(0, 400), st.floats(0, 0.2), st.floats(0, 0.5)),
+    # Of 15 rounds on either side of the jump enough records are left: each lost or idle one loosens the bounds.
+    jump=st.tuples(errors_ms, st.integers(15, 50)),
+    more_rounds=st.integers(15, 40),
+    network=st.tuples(st.floats(0, 0.4), st.floats(0, 400), st.floats(0, 0.2), st.floats(0, 0.3)),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_times_are_recovered_within_a_round_whatever_the_network_did(
     ahead: list[tuple[float, float, float, float]],
     jump: tuple[float, int],
-    rounds: int,
+    more_rounds: int,
     network: tuple[float, float, float, float],
     seed: int,
 ) -> None:
     # Three brokers whose clocks agree, so that there is a truth; the others are off, the last jumps.
+    rounds = jump[1] + more_rounds
     daemons = [Daemon(f"a{k}", begin_ms=333.0 * k, rounds=rounds) for k in range(3)]
     for k, (error, begin, drift, boot) in enumerate(ahead):
         steps = [(0.0, error)]
@@ -323,4 +305,4 @@ def test_times_are_recovered_within_a_round_whatever_the_network_did(
     clocks = align(records, round_ms=ROUND_MS)
 
     assert clocks.unaligned == ()
-    assert worst_error(clocks, daemons) <= 1 + delay_ms / ROUND_MS
+    assert worst_error(clocks, daemons, records) <= 1 + delay_ms / ROUND_MS

@@ -56,23 +56,11 @@ def test_a_record_says_what_its_clocks_showed_and_whom_it_had_received(tmp_path:
         "sequence": 2,
         "clock_ms": 0,
         "local_ms": 0,
-        "is_monotonic": True,
         "period_ms": 1000.0,
         "peers": ["b1"],
         "peer_incarnations": [1],
         "peer_sequences": [2],
     }
-
-
-def test_an_old_record_has_its_wall_clock_for_both_and_no_incarnations(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "b1")
-    maker.has_monotonic_clock = False
-    maker.round(GOLD)
-
-    (row,) = headers(maker.close()).to_pylist()
-
-    assert (row["local_ms"], row["is_monotonic"]) == (float(row["clock_ms"]), False)
-    assert (row["peers"], row["peer_incarnations"]) == (["broker-9"], [-1])
 
 
 @pytest.mark.slow

@@ -261,22 +261,6 @@ def test_nothing_is_missing_where_all_stopped_in_order(tmp_path: Path, read_logs
     assert said.startswith("Nothing is missing")
 
 
-def test_records_of_before_closing_records_do_not_say_who_was_killed(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    makers = brokers(tmp_path)
-    for maker in makers:
-        maker.has_monotonic_clock = False
-    play(makers, 10)
-    stop(makers)
-
-    facts = read_logs(tmp_path).facts()
-
-    said = " ".join(log_wording.of_gaps(facts, recovered=False))
-    assert "is unknown" in said
-    assert "Nothing is missing" not in said
-
-
 def test_a_closing_record_without_rows_is_enough(tmp_path: Path, read_logs: ReadLogs) -> None:
     makers = brokers(tmp_path, 1)
     play(makers, 5)

@@ -38,6 +38,7 @@ RECORD = RoundRecord(
         ),
     ),
     peers=(("west", 4),),
+    peer_incarnations=(1,),
     weight=1500,
 )
 

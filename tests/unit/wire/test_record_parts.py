@@ -49,7 +49,15 @@ def shares(names: list[str], *, amount: int = 5, unmet: int = 0) -> ShareColumns
 
 def record(rows: ShareColumns = NO_SHARES, peers: tuple[tuple[str, int], ...] = ()) -> RoundRecord:
     return RoundRecord(
-        Sender("b" * NAME_MAX, 7), 17, PERIOD_NS, rows, peers, isolated=True, weight=2500, lost=3
+        Sender("b" * NAME_MAX, 7),
+        17,
+        PERIOD_NS,
+        rows,
+        peers,
+        isolated=True,
+        weight=2500,
+        lost=3,
+        peer_incarnations=tuple(range(len(peers))),
     )
 
 
@@ -62,7 +70,10 @@ def joined(parts: list[RoundRecord]) -> RoundRecord:
     """The round that the parts are of."""
     rows = ShareColumns.join([part.rows for part in parts]).in_order()
     peers = tuple(peer for part in parts for peer in part.peers)
-    return replace(parts[0], rows=rows, peers=peers, part=1, parts=1)
+    incarnations = tuple(low for part in parts for low in part.peer_incarnations)
+    return replace(
+        parts[0], rows=rows, peers=peers, peer_incarnations=incarnations, part=1, parts=1
+    )
 
 
 @pytest.mark.parametrize("names", [[], ["gold"], [f"group-{place}" for place in range(5_000)]])
