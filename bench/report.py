@@ -4,7 +4,8 @@
 
 The first figure is what a person waits for: a fresh process, Spark's start included, 3 brokers with
 90 rounds of 3 groups. The others say how it grows: rows a second of one process that reads and
-reduces a segment, and of the whole report, Spark's start taken off. Not measured: a cluster.
+reduces a segment, of one that converts it to Parquet, and of the whole report, Spark's start taken off.
+Not measured: a cluster.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 from bench.harness import run
+from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns
@@ -65,6 +67,7 @@ def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
         sequence=number + 1,
         period_ns=NS_PER_S,
         rows=ShareColumns.of(*(_row(broker, number, group) for group in range(groups))),
+        ended_ns=(number + 1) * NS_PER_S,
     )
     payload = encoder.encode(record)
     entry = Entry(
@@ -118,6 +121,16 @@ def reduce_all(log: Path) -> float:
     return time.process_time() - begun
 
 
+def convert_all(log: Path, lake: Path) -> tuple[float, int]:
+    """Seconds of a processor that this process takes to make Parquet of every segment, and the bytes of it."""
+    claim(str(lake))
+    begun = time.process_time()
+    for segment in sorted(log.rglob("*.log")):
+        convert_segment(Segment.of(segment), str(lake))
+    took_s = time.process_time() - begun
+    return took_s, sum(file.stat().st_size for file in (lake / "usage").rglob("*.parquet"))
+
+
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """All figures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,6 +141,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
             home / "long", brokers=options.brokers, rounds=options.rounds, groups=options.groups
         )
         reduce_s = reduce_all(home / "long")
+        convert_s, lake_bytes = convert_all(home / "long", home / "lake")
         long_s, work_s = report(home / "long", home / "long-out")
     return {
         "demo_report_s": round(demo_s, 2),
@@ -135,6 +149,8 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         "long_report_s": round(long_s, 2),
         "long_report_rows_per_s": round(rows / work_s),
         "reduce_rows_per_s_core": round(rows / reduce_s),
+        "convert_rows_per_s_core": round(rows / convert_s),
+        "lake_bytes_per_row": round(lake_bytes / rows, 2),
         # Java, or the driver; a worker is smaller.
         "largest_process_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
         "cores": os.cpu_count() or 0,

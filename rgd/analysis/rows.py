@@ -23,7 +23,7 @@ from rgd.core.units import MILLI, NS_PER_MS
 #: Rows gathered before a batch goes out.
 BATCH_ROWS_MAX: Final = 20_000
 
-_KIND_NAMES: Final = [kind.value for kind in KINDS]
+KIND_NAMES: Final = [kind.value for kind in KINDS]
 _POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 
 
@@ -49,7 +49,10 @@ def batches(
 
 def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iterator[Any]:
     if any(len(logged.record.rows) for logged in records):
-        yield _batch(_of_records(segment, records) | _of_rows(records))
+        yield _batch(
+            _of_records(segment, records)
+            | usage_columns(ShareColumns.join([logged.record.rows for logged in records]))
+        )
     if damages:
         yield _batch(
             {
@@ -102,15 +105,14 @@ def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
     return {name: column.take(places) for name, column in columns.items()}
 
 
-def _of_rows(records: list[Logged]) -> dict[str, Any]:
-    """The values of each row."""
-    rows = ShareColumns.join([logged.record.rows for logged in records])
+def usage_columns(rows: ShareColumns) -> dict[str, Any]:
+    """[rows] the values of each row, but for those of its record."""
     usage = rows.usage
     columns: dict[str, Any] = {
         "group": usage.groups,
-        "kind": _named(usage.kinds, _KIND_NAMES),
+        "kind": named(usage.kinds, KIND_NAMES),
         "topics": usage.topics,
-        "policy": _named(rows.policies, _POLICY_NAMES),
+        "policy": named(rows.policies, _POLICY_NAMES),
         "sent": rows.sent,
     }
     for place, of in enumerate(("messages", "bytes")):
@@ -131,7 +133,7 @@ def _text(values: Sequence[str]) -> Any:
     return pa.array(values, pa.string())
 
 
-def _named(codes: Codes, names: Sequence[str]) -> Any:
+def named(codes: Codes | Ints, names: Sequence[str]) -> Any:
     """The names at the indexes in `names`."""
     import pyarrow as pa
 

@@ -168,6 +168,7 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("ms", tz="UTC"),
         "array<string>": pa.list_(pa.string()),
         "array<bigint>": pa.list_(pa.int64()),
         WINDOWS["brokers"]: pa.list_(per_broker),

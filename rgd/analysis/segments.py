@@ -51,6 +51,10 @@ class Logged:
 Timed = Callable[[Entry, RoundRecord], int]
 
 
+#: Receives an entry of policies.
+OnPolicies = Callable[[Entry, PolicyPart], None]
+
+
 def as_stamped(entry: Entry, _record: RoundRecord) -> int:
     """The broker's timestamp, else the producer's."""
     return entry.timestamp
@@ -129,6 +133,7 @@ def read_segment(
     *,
     timed: Timed = as_stamped,
     has_rows: bool = True,
+    on_policies: OnPolicies | None = None,
 ) -> Iterator[Logged | Damage]:
     """The records and the damage of one segment in order.
 
@@ -138,12 +143,14 @@ def read_segment(
         within: leave out what is stamped outside of this.
         timed: returns the time of a record.
         has_rows: False: leave out the rows of the records, which is many times faster.
+        on_policies: receives the entries of policies.
     """
     source = segment.ranges()
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
     if has_rows and within.from_ms is not None:
         _note_head(source, contents)
-    read = _Reading(contents, within, timed, LogReader().read if has_rows else header_of)
+    decode = LogReader().read if has_rows else header_of
+    read = _Reading(contents, within, timed, decode, on_policies)
     reader = SegmentReader(start)
     for data in read_chunks(source, start, end):
         for found in reader.feed(data):
@@ -194,11 +201,13 @@ class _Reading:
         within: TimeRange,
         timed: Timed,
         decode: Callable[[Entry], RoundRecord | PolicyPart | None],
+        on_policies: OnPolicies | None,
     ) -> None:
         self._contents = contents
         self._within = within
         self._timed = timed
         self._decode = decode
+        self._on_policies = on_policies
         #: The last entries before the range, which the first records in it continue.
         self._before = deque[Entry](maxlen=CONTEXT_ENTRIES)
         #: Whether the range has begun, and damage of which that is not known yet.
@@ -246,6 +255,8 @@ class _Reading:
         if isinstance(record, PolicyPart):
             self._contents.policies += 1
             note_policies(record, self._contents.attached)
+            if self._on_policies is not None:
+                self._on_policies(entry, record)
             return
         at_ms = self._timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from rgd.cli import log_cursors, log_places
+from rgd.cli import log_convert, log_cursors, log_places
 from rgd.cli.log_places import shown_time
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.text import printable
@@ -32,6 +32,7 @@ app.command("ls")(log_places.ls)
 app.command("seek")(log_places.seek)
 app.command("verify")(log_places.verify)
 app.command("upload")(log_places.upload)
+app.command("convert")(log_convert.convert)
 app.command("cursors")(log_cursors.cursors)
 app.command("ack")(log_cursors.ack)
 app.command("forget")(log_cursors.forget)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rgd.analysis.asked import Asked, TimeRange
     from rgd.analysis.report import Summary
 
-_TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
+TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
 
 
 def report(
@@ -42,10 +42,10 @@ def report(
         ),
     ] = None,
     from_time: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help=f"Only from this time on: {_TIME}.")
+        str | None, typer.Option("--from", metavar="TIME", help=f"Only from this time on: {TIME}.")
     ] = None,
     to_time: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help=f"Only before this time: {_TIME}.")
+        str | None, typer.Option("--to", metavar="TIME", help=f"Only before this time: {TIME}.")
     ] = None,
     group: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this group; may be repeated.")
@@ -57,7 +57,7 @@ def report(
     compare: Annotated[
         str | None,
         typer.Option(
-            metavar="FROM..TO", help=f"Show the same groups in another time range: {_TIME}."
+            metavar="FROM..TO", help=f"Show the same groups in another time range: {TIME}."
         ),
     ] = None,
     what_if: Annotated[
@@ -74,7 +74,7 @@ def report(
     from rgd.analysis.scenarios import parse
 
     asked = Asked(
-        _range(from_time, to_time),
+        time_range(from_time, to_time),
         frozenset(group or ()),
         frozenset(tenant or ()),
         parse(what_if or []),
@@ -86,12 +86,12 @@ def report(
 def _other_range(text: str) -> "TimeRange":
     from_time, _, to_time = text.partition("..")
     if not from_time or not to_time:
-        expected = f"expected FROM..TO with two times ({_TIME}), got {text}"
+        expected = f"expected FROM..TO with two times ({TIME}), got {text}"
         raise ConfigError(Fault("command line", "--compare", expected))
-    return _range(from_time, to_time, ("--compare", "--compare"))
+    return time_range(from_time, to_time, ("--compare", "--compare"))
 
 
-def _range(
+def time_range(
     from_time: str | None, to_time: str | None, options: tuple[str, str] = ("--from", "--to")
 ) -> "TimeRange":
     """The time range of two options.
@@ -129,7 +129,7 @@ def write_report(
     from rgd.analysis.report import run_report
 
     asked = asked or EVERYTHING
-    with _progress() as tell:
+    with progress_line() as tell:
         summary = run_report(
             [*map(str, logs)], out, master=master, window_s=window_s, asked=asked, progress=tell
         )
@@ -137,7 +137,8 @@ def write_report(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Shows what is being done, on a terminal only."""
     from rich.console import Console
 
     console = Console(stderr=True)

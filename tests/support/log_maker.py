@@ -43,6 +43,7 @@ class Usage:
     #: The logged rates are this many times what was counted (a rate of the round's last moments).
     rate_factor: float = 1.0
     policy: SharePolicyName = SharePolicyName.MAX_MIN
+    refused_by: tuple[tuple[str, Pair], ...] = ()
 
     @property
     def counted(self) -> tuple[float, float, float, float]:
@@ -113,6 +114,7 @@ class LogMaker:
     def round_in_parts(self, *parts: Sequence[Usage], without: Collection[int] = ()) -> None:
         """Let a round pass and log it in parts, each with some groups; `without` are not kept."""
         self.now_ms += self.period_ms
+        self._uptime_ms += self.period_ms
         self.sequence += 1
         for part, usages in enumerate(parts, 1):
             record = RoundRecord(
@@ -120,6 +122,7 @@ class LogMaker:
                 sequence=self.sequence,
                 period_ns=self.period_ms * NS_PER_MS,
                 rows=ShareColumns.of(*[self._row(usage) for usage in usages]),
+                ended_ns=self._uptime_ms * NS_PER_MS,
                 part=part,
                 parts=len(parts),
             )
@@ -236,6 +239,7 @@ class LogMaker:
             quota=(_milli(usage.quota), _milli(usage.quota_bytes)),
             policy=usage.policy,
             refused=Pair(*refused),
+            refused_by=usage.refused_by,
             admitted_total=Pair(*counts[:2]),
             wanted_total=Pair(*counts[2:]),
         )

@@ -1,0 +1,314 @@
+"""Converts segments to Parquet for any tool that reads it: the lake (docs/lake.md).
+
+    LAKE/rgd-lake.json                                  {"version": 1}
+    LAKE/usage/day=2026-11-23/<segment>-000000.parquet   refused_by, rounds and policies likewise
+    LAKE/segments/<segment>.parquet                     created last
+
+Law: each row of the logs is in the lake once, however often and from wherever its segment is converted: a
+segment is known by its first entry, its files have names made of that and are replaced whole. Its row in `segments`
+comes last and states how many bytes were converted; with as many bytes it is left alone.
+
+A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART_ROWS_MAX` rows Parquet.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from io import BytesIO
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.lake_schema import LAKE_VERSION, columns_of
+from rgd.analysis.places import Segment
+from rgd.analysis.rows import KIND_NAMES, named, usage_columns
+from rgd.analysis.schema import arrow
+from rgd.analysis.segments import Contents, Logged, read_segment
+from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns
+from rgd.core.units import NS_PER_MS
+from rgd.errors import ConfigError, Fault
+from rgd.storage.errors import ObjectMissing
+from rgd.storage.headers import header_at
+from rgd.storage.objects import Objects
+from rgd.wire.errors import WireError
+from rgd.wire.frame import Entry
+from rgd.wire.log_policies import PolicyPart
+
+MARKER: Final = "rgd-lake.json"
+MARKER_BYTES_MAX: Final = 1024
+#: Rows that are columns at once, and sorted together.
+CHUNK_ROWS_MAX: Final = 100_000
+#: Rows of one file.
+PART_ROWS_MAX: Final = 2_000_000
+#: Bytes of a first entry that a segment is known by.
+KNOWN_BY_BYTES: Final = 64 << 10
+
+Columns = dict[str, Any]
+
+
+def claim(out: str) -> None:
+    """Make sure that a place is a lake of this version, or is empty and becomes one.
+
+    Raises:
+        ConfigError: it is neither.
+        TierError: it cannot be read or written.
+    """
+    objects = _objects(out)
+    marker = json.dumps({"version": LAKE_VERSION}).encode() + b"\n"
+    with suppress(ObjectMissing):
+        if objects.read_range(MARKER, 0, MARKER_BYTES_MAX) == marker:
+            return
+        raise _unfit(f"{out} is a lake of another version; name an empty folder or prefix")
+    if objects.names(""):
+        raise _unfit(f"{out} is not empty and no lake; name an empty folder or prefix")
+    objects.replace(MARKER, marker)
+
+
+def convert_segment(segment: Segment, out: str) -> int | None:
+    """Convert one segment; how many rows of usage it has, None if it was converted before.
+
+    Raises:
+        TierError, OSError: it cannot be read, or the lake not written.
+    """
+    objects = Objects(out)
+    key = _key(segment)
+    if _converted_size(objects, key) == segment.size:
+        return None
+    contents = Contents(segment.name)
+    policies: list[tuple[Entry, PolicyPart]] = []
+    files = _Files(objects, key)
+
+    def note(entry: Entry, part: PolicyPart) -> None:
+        policies.append((entry, part))
+
+    found = read_segment(segment, contents, on_policies=note)
+    for day, records in _chunks(item for item in found if isinstance(item, Logged)):
+        files.write("policies", day, _policies(policies))
+        policies.clear()
+        rows = ShareColumns.join([logged.record.rows for logged in records])
+        of = np.repeat(np.arange(len(records)), [len(one.record.rows) for one in records])
+        files.write("rounds", day, _rounds(records))
+        who = _who(records, of)
+        files.write("usage", day, who | usage_columns(rows))
+        files.write("refused_by", day, _refused(who, rows))
+    if policies:
+        files.write("policies", _day(policies[-1][0].timestamp), _policies(policies))
+    files.close()
+    quality = _File("segments")
+    quality.add(_table("segments", _quality(segment, contents)))
+    objects.replace(_quality_name(key), quality.close())
+    return contents.rows
+
+
+def _objects(out: str) -> Objects:
+    try:
+        return Objects(out)
+    except ValueError as exc:
+        raise _unfit(str(exc)) from exc
+
+
+def _unfit(why: str) -> ConfigError:
+    return ConfigError(Fault("command line", "--out", why))
+
+
+def _key(segment: Segment) -> str:
+    """What a segment is known by, wherever it lies: its first entry; a damaged one by its name."""
+    source = segment.ranges()
+    try:
+        size = header_at(source, 0).size
+    except WireError:
+        known_by = segment.name.encode()
+    else:
+        known_by = source.read(min(size, KNOWN_BY_BYTES), 0)
+    return blake2b(known_by, digest_size=16).hexdigest()
+
+
+def _quality_name(key: str) -> str:
+    return f"segments/{key}.parquet"
+
+
+def _converted_size(objects: Objects, key: str) -> int | None:
+    """How many bytes of a segment were converted."""
+    import pyarrow.parquet as pq
+
+    with suppress(ObjectMissing):
+        table = pq.read_table(BytesIO(objects.read(_quality_name(key))), columns=["size"])
+        return int(table["size"][0].as_py())
+    return None
+
+
+class _Files:
+    """The files of one segment: of each table one is open, of the newest day."""
+
+    def __init__(self, objects: Objects, key: str) -> None:
+        self._objects = objects
+        self._key = key
+        self._open: dict[str, _File] = {}
+        self._parts: dict[str, int] = {}
+
+    def write(self, table: str, day: str, columns: Columns) -> None:
+        """Add rows of one day."""
+        rows = _table(table, columns)
+        if not rows.num_rows:
+            return
+        file = self._open.get(table)
+        if file is None or file.day != day or file.rows >= PART_ROWS_MAX:
+            self._end(table)
+            file = self._open[table] = _File(table, day)
+        file.add(
+            rows.sort_by([("group", "ascending"), ("kind", "ascending")])
+            if "group" in columns
+            else rows
+        )
+
+    def close(self) -> None:
+        """Write what is left."""
+        for table in list(self._open):
+            self._end(table)
+
+    def _end(self, table: str) -> None:
+        file = self._open.pop(table, None)
+        if file is not None:
+            part = self._parts[table] = self._parts.get(table, -1) + 1
+            name = f"{table}/day={file.day}/{self._key}-{part:06}.parquet"
+            self._objects.replace(name, file.close())
+
+
+class _File:
+    """A Parquet file in memory, compressed as it grows."""
+
+    def __init__(self, table: str, day: str = "") -> None:
+        import pyarrow.parquet as pq
+
+        self.day = day
+        self.rows = 0
+        self._bytes = BytesIO()
+        self._writer = pq.ParquetWriter(
+            self._bytes, arrow(columns_of(table)), compression="zstd", write_page_index=True
+        )
+
+    def add(self, rows: Any) -> None:
+        """Add a `pyarrow.Table` as a row group."""
+        self._writer.write_table(rows)
+        self.rows += rows.num_rows
+
+    def close(self) -> bytes:
+        """The whole file."""
+        self._writer.close()
+        return self._bytes.getvalue()
+
+
+def _table(table: str, columns: Columns) -> Any:
+    """Columns as a `pyarrow.Table` of the lake's types."""
+    import pyarrow as pa
+
+    schema = arrow(columns_of(table))
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _chunks(found: Iterable[Logged]) -> Iterator[tuple[str, list[Logged]]]:
+    """Records of one day, some at a time; in the order of the log."""
+    for day, of_day in groupby(found, lambda logged: _day(logged.timestamp_ms)):
+        records: list[Logged] = []
+        rows = 0
+        for logged in of_day:
+            records.append(logged)
+            rows += len(logged.record.rows)
+            if rows >= CHUNK_ROWS_MAX:
+                yield day, records
+                records, rows = [], 0
+        if records:
+            yield day, records
+
+
+def _day(timestamp_ms: int) -> str:
+    """The day of a time in ms since 1970, UTC."""
+    return str(np.datetime64(timestamp_ms, "ms").astype("datetime64[D]"))
+
+
+def _who(records: Sequence[Logged], of: Ints) -> Columns:
+    """[rows] time and sender of each row, whose record is `records[of]`."""
+    import pyarrow as pa
+
+    columns = _senders(records)
+    places = pa.array(of)
+    return {name: pa.array(column).take(places) for name, column in columns.items()}
+
+
+def _senders(records: Sequence[Logged]) -> Columns:
+    """[records] time, sender and length."""
+    senders = [logged.record.sender for logged in records]
+    return {
+        "time": [logged.timestamp_ms for logged in records],
+        "broker": [sender.broker for sender in senders],
+        "incarnation": [incarnation_name(sender.incarnation) for sender in senders],
+        "sequence": [logged.record.sequence for logged in records],
+        "period_ms": [logged.record.period_ns / NS_PER_MS for logged in records],
+    }
+
+
+def _rounds(records: Sequence[Logged]) -> Columns:
+    of = [logged.record for logged in records]
+    plain = ("part", "parts", "isolated", "weight", "last", "lost")
+    counts = ("ungoverned", "unknown_granted", "unknown_refused")
+    return {
+        **_senders(records),
+        **{name: [getattr(record, name) for record in of] for name in (*plain, *counts)},
+        "clock_ms": [logged.clock_ms for logged in records],
+        "local_ms": [record.ended_ns / NS_PER_MS for record in of],
+        "policies_hash": [f"{record.policies_hash:016x}" for record in of],
+        "peers": [[broker for broker, _ in record.peers] for record in of],
+        "peer_incarnations": [list(record.peer_incarnations) for record in of],
+        "peer_sequences": [[sequence for _, sequence in record.peers] for record in of],
+        "rows": [len(record.rows) for record in of],
+        "index": [logged.index for logged in records],
+    }
+
+
+def _refused(who: Columns, rows: ShareColumns) -> Columns:
+    """[refusals] by level: of each row the levels that refused anything."""
+    import pyarrow as pa
+
+    at, level = np.nonzero(np.any(rows.refused_by, axis=2))
+    places = pa.array(at)
+    amounts = rows.refused_by[at, level]
+    usage = rows.usage
+    return {
+        **{name: column.take(places) for name, column in who.items()},
+        "group": pa.array(usage.groups).take(places),
+        "kind": named(usage.kinds[at], KIND_NAMES),
+        "level": named(level, REFUSED_BY),
+        "messages": amounts[:, 0],
+        "bytes": amounts[:, 1],
+    }
+
+
+def _policies(logged: Sequence[tuple[Entry, PolicyPart]]) -> Columns:
+    """[policies] those of some entries."""
+    texts = [(entry, part, *text) for entry, part in logged for text in part.texts]
+    return {
+        "time": [entry.timestamp for entry, *_ in texts],
+        "broker": [part.sender.broker for _, part, *_ in texts],
+        "incarnation": [incarnation_name(part.sender.incarnation) for _, part, *_ in texts],
+        "policies_hash": [f"{part.policies_hash:016x}" for _, part, *_ in texts],
+        "is_change": [part.is_change for _, part, *_ in texts],
+        "key": [key for *_, key, _ in texts],
+        "value": [None if value == "null" else value for *_, value in texts],
+    }
+
+
+def _quality(segment: Segment, contents: Contents) -> Columns:
+    """[1] what a segment is, and what is wrong with it."""
+    plain = ("records", "rows", "foreign", "damaged", "damaged_bytes", "torn_bytes", "lost_entries")
+    return {
+        **{name: [getattr(contents, name)] for name in (*plain, "first_index", "last_index")},
+        "segment": [segment.name],
+        "size": [segment.size],
+        "damages": [[f"{offset}: {reason}" for offset, reason in contents.damages]],
+        "first_time": [contents.first_ms],
+        "last_time": [contents.last_ms],
+    }

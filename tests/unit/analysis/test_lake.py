@@ -1,0 +1,204 @@
+"""Segments become Parquet: each row once, from wherever and however often they are converted.
+
+Not covered: Spark's part, and buckets (tests/integration/spark/test_convert.py).
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from rgd.analysis import lake
+from rgd.analysis.lake import claim, convert_segment
+from rgd.analysis.lake_schema import LAKE, columns_of, page
+from rgd.analysis.places import Segment
+from rgd.analysis.rows import batches
+from rgd.analysis.schema import arrow
+from rgd.analysis.segments import Contents, read_segment
+from rgd.core.exchange.messages import PoliciesInForce, Sender
+from rgd.core.policies.model import Group
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import Kind, Pair
+from rgd.errors import ConfigError
+from rgd.storage.errors import TierDown
+from rgd.storage.objects import Objects
+from rgd.wire.log_records import LogEncoder
+from tests.support.log_maker import LogMaker, Usage
+
+#: Midnight in UTC.
+MIDNIGHT_MS = 1_795_305_600_000
+GOLD = Usage("gold", admitted=70, wanted=90, quota=100, share=70.5, admitted_bytes=7000)
+TIN = Usage("tin", admitted=1, kind=Kind.DISPATCH)
+#: Of a row, in the lake and in the table of the batch source.
+SAME = sorted(set(columns_of("usage")) - {"time"})
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> str:
+    place = str(tmp_path / "lake")
+    claim(place)
+    return place
+
+
+def rows_of(out: str, table: str) -> list[dict[str, Any]]:
+    """A table of the lake, without its partitions."""
+    found = ds.dataset(Path(out) / table, schema=arrow(columns_of(table))).to_table()
+    return list(found.to_pylist())
+
+
+def log(folder: Path, rounds: int = 100) -> LogMaker:
+    """Rounds around midnight."""
+    maker = LogMaker(folder, "b1", start_ms=MIDNIGHT_MS - 50_000)
+    maker.rounds(rounds, GOLD, TIN)
+    return maker
+
+
+def convert(file: Path, out: str) -> int | None:
+    return convert_segment(Segment.of(file), out)
+
+
+def test_a_row_has_all_that_the_log_says_and_lies_on_its_day(tmp_path: Path, out: str) -> None:
+    file = log(tmp_path / "b1").close()
+
+    assert convert(file, out) == 200
+
+    segment = Segment.of(file)
+    logged = [
+        row
+        for batch in batches(segment.name, read_segment(segment, Contents(segment.name)))
+        for row in batch.to_pylist()
+    ]
+    rows = rows_of(out, "usage")
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["sequence"], row["group"]
+
+    assert [[row[name] for name in SAME] for row in sorted(rows, key=key)] == [
+        [row[name] for name in SAME] for row in sorted(logged, key=key)
+    ]
+    stamps = {row["sequence"]: row["broker_timestamp"] for row in logged}
+    assert {round(row["time"].timestamp() * 1000) - stamps[row["sequence"]] for row in rows} == {0}
+    days = {path.name: len(list(path.iterdir())) for path in Path(out, "usage").iterdir()}
+    assert days == {"day=2026-11-21": 1, "day=2026-11-22": 1}
+    assert len(rows_of(out, "rounds")) == 100
+
+
+def test_files_are_sorted_and_have_an_index_of_their_pages(tmp_path: Path, out: str) -> None:
+    convert(log(tmp_path / "b1", 40).close(), out)
+    (file,) = Path(out, "usage").rglob("*.parquet")
+    groups = [row["group"] for row in rows_of(out, "usage")]
+    assert groups == sorted(groups)
+    assert pq.ParquetFile(file).metadata.row_group(0).column(0).has_column_index
+
+
+def test_a_segment_is_converted_once_wherever_it_lies_and_again_when_it_has_grown(
+    tmp_path: Path, out: str
+) -> None:
+    file = log(tmp_path / "b1").close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    first = convert(file, out)
+    assert first is not None
+    assert 0 < first < 200
+    file.write_bytes(whole)
+    elsewhere = tmp_path / "tier" / "b1" / file.name
+    elsewhere.parent.mkdir(parents=True)
+    shutil.copy(file, elsewhere)
+
+    assert convert(elsewhere, out) == 200
+    assert convert(file, out) is None
+
+    assert len(rows_of(out, "usage")) == 200
+    (quality,) = rows_of(out, "segments")
+    assert (quality["segment"], quality["rows"]) == (str(elsewhere), 200)
+
+
+def test_a_conversion_that_was_cut_off_is_repeated(
+    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = log(tmp_path / "b1").close()
+    put: Callable[[Objects, str, bytes], None] = Objects.replace
+
+    def fail(self: Objects, name: str, data: bytes) -> None:
+        if name.startswith("segments/"):
+            raise TierDown("cut off")
+        put(self, name, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Objects, "replace", fail)
+        with pytest.raises(TierDown):
+            convert(file, out)
+    assert convert(file, out) == 200
+    assert len(rows_of(out, "usage")) == 200
+
+
+def test_a_large_segment_is_in_several_files(
+    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake, "CHUNK_ROWS_MAX", 10)
+    monkeypatch.setattr(lake, "PART_ROWS_MAX", 20)
+    file = log(tmp_path / "b1", 40).close()
+    convert(file, out)
+    assert len(list(Path(out, "usage").rglob("*.parquet"))) == 4
+    assert len(rows_of(out, "usage")) == 80
+
+
+def test_refusals_by_level_and_policies_have_tables_of_their_own(tmp_path: Path, out: str) -> None:
+    maker = log(tmp_path / "b1", 0)
+    encoder = LogEncoder()
+    snapshot = PolicySnapshot({"gold": Group("gold")})
+    (item,) = encoder.items_of(PoliciesInForce(Sender("b1", 1), snapshot, 7))
+    payload = encoder.encode(item)
+    maker.append(payload.data, payload.properties, payload.metadata)
+    maker.round(replace(GOLD, refused_by=(("broker", Pair(3, 4)), ("topic", Pair(5, 0)))))
+    convert(maker.close(), out)
+
+    refused = [(row["level"], row["messages"], row["bytes"]) for row in rows_of(out, "refused_by")]
+    assert sorted(refused) == [("broker", 3, 4), ("topic", 5, 0)]
+    (policy,) = rows_of(out, "policies")
+    assert (policy["key"], policy["policies_hash"], policy["is_change"]) == (
+        "group:gold",
+        f"{7:016x}",
+        False,
+    )
+
+
+def test_damage_is_counted_and_the_rest_converted(tmp_path: Path, out: str) -> None:
+    maker = log(tmp_path / "b1")
+    at = maker.offset_of(50)
+    file = maker.close()
+    data = bytearray(file.read_bytes())
+    data[at + 40] ^= 1
+    file.write_bytes(bytes(data))
+
+    assert convert(file, out) == 198
+
+    (quality,) = rows_of(out, "segments")
+    assert (quality["damaged"], quality["records"], quality["lost_entries"]) == (1, 99, 1)
+    assert quality["damages"][0].startswith(f"{at}: ")
+
+
+@pytest.mark.parametrize("marker", ['{"version": 9}', None])
+def test_what_is_no_lake_of_this_version_is_refused(tmp_path: Path, marker: str | None) -> None:
+    name = "something" if marker is None else lake.MARKER
+    (tmp_path / name).write_text(marker or "else", encoding="utf-8")
+    with pytest.raises(ConfigError, match="name an empty folder"):
+        claim(str(tmp_path))
+
+
+def test_a_lake_is_claimed_again_and_a_place_that_is_none_refused(out: str) -> None:
+    claim(out)
+    with pytest.raises(ConfigError, match="expected a folder"):
+        claim("ftp://somewhere")
+
+
+def test_the_page_documents_every_column_and_is_current() -> None:
+    text = page()
+    assert Path("docs/lake.md").read_text(encoding="utf-8") == text
+    for _, columns in LAKE.values():
+        assert all(f"| `{name}` | {kind} | " in text for name, (kind, _) in columns.items())
