@@ -1,4 +1,4 @@
-"""A report on a standalone cluster: a master and a worker on loopback, as processes of their own.
+"""A report on a standalone cluster: a master and two workers on loopback, one of which is killed in the middle.
 
 Not covered: several machines, Kubernetes, YARN.
 """
@@ -6,11 +6,14 @@ Not covered: several machines, Kubernetes, YARN.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,11 +30,13 @@ pytestmark = pytest.mark.spark
 #: Of everything here; the machine may be busy.
 TIMEOUT_S = 300
 LOOPBACK = "127.0.0.1"
+#: Enough to be in the middle of for seconds.
+SEGMENTS, ROUNDS = 12, 300
 
 
 @contextmanager
-def running(environment: Mapping[str, str], *command: str, until: str) -> Iterator[str]:
-    """One of Spark's own daemons; what the first line that matches says."""
+def running(environment: Mapping[str, str], *command: str, until: str) -> Iterator[tuple[str, int]]:
+    """One of Spark's own daemons: what the first line that matches says, and the process."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -47,7 +52,7 @@ def running(environment: Mapping[str, str], *command: str, until: str) -> Iterat
             assert found is not None, f"{command} ended with {process.wait()}"
             # What nobody reads would stop it in the end.
             threading.Thread(target=process.stderr.read, daemon=True).start()
-            yield found[1]
+            yield found[1], process.pid
         finally:
             process.kill()
 
@@ -66,49 +71,88 @@ def python_without_rgd(tmp_path: Path) -> Path:
     return python
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A master's URL, and where each of two workers runs what it is given, by process."""
+
+    url: str
+    folders: dict[int, Path]
+
+    def kill_a_worker(self, report: subprocess.Popen[str]) -> None:
+        """End a worker and all that it runs, once tasks run on it."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            for worker, folder in self.folders.items():
+                running = list(processes_in(folder))
+                if any("pyspark.daemon" in command for _, command in running):
+                    for process in (worker, *(process for process, _ in running)):
+                        with suppress(ProcessLookupError):
+                            os.kill(process, signal.SIGKILL)
+                    assert report.poll() is None, "it had ended before"
+                    return
+            time.sleep(0.02)
+        raise AssertionError(f"no worker ran a task: {report.communicate()}")
+
+
+def processes_in(folder: Path) -> Iterator[tuple[int, str]]:
+    """Processes whose working directory is in a folder, and their command lines."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "cwd").resolve().is_relative_to(folder):
+                yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace")
+
+
 @pytest.fixture
-def cluster(tmp_path: Path, tier_place: str) -> Generator[str]:
-    """The master's URL; the tier's environment is the worker's too."""
+def cluster(tmp_path: Path, tier_place: str) -> Generator[Cluster]:
+    """The tier's environment is the workers' too."""
     components.java()
     deploy = "org.apache.spark.deploy."
     master = (f"{deploy}master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0")
     worker = (f"{deploy}worker.Worker", "--host", LOOPBACK, "--webui-port", "0", "-c", "1")
-    with running(os.environ, *master, until=r"Starting Spark master at (spark://\S+)") as url:
-        limits = ("-m", "1g", "-d", str(tmp_path / "work"), url)
-        with running(os.environ, *worker, *limits, until="(Successfully registered)"):
-            yield url
+    with ExitStack() as stack:
+        started = r"Starting Spark master at (spark://\S+)"
+        url, _ = stack.enter_context(running(os.environ, *master, until=started))
+        folders = {}
+        for name in ("work-1", "work-2"):
+            limits = ("-m", "1g", "-d", str(tmp_path / name), url)
+            registered = running(os.environ, *worker, *limits, until="(Successfully registered)")
+            folders[stack.enter_context(registered)[1]] = tmp_path / name
+        yield Cluster(url, folders)
+
+
+def put_segments(maker: LogMaker, tier: LogTier) -> None:
+    """A tier of some segments."""
+    for number in range(SEGMENTS):
+        first = maker.index
+        maker.rounds(ROUNDS, Usage("gold", 7, 10, quota=7))
+        segment = maker.roll()
+        mend(segment)
+        data = segment.read_bytes()
+        begin_ms = START_MS + 1000 * ROUNDS * number
+        times = begin_ms + 1000, begin_ms + 1000 * ROUNDS
+        facts = TieredSegment(first, maker.index - 1, *times, len(data), checksum_of(data))
+        tier.put(facts, data, index_path(segment).read_bytes())
 
 
 @pytest.mark.parametrize("tier_place", ["s3"], indirect=True)
-def test_executors_need_no_rgd_and_read_the_tier_themselves(
-    cluster: str, tier_place: str, python_without_rgd: Path, tmp_path: Path
+def test_executors_need_no_rgd_and_a_worker_that_is_killed_changes_nothing(
+    cluster: Cluster, tier_place: str, python_without_rgd: Path, tmp_path: Path
 ) -> None:
-    maker = LogMaker(tmp_path / "log", "b1")
-    maker.rounds(50, Usage("gold", 7, 10, quota=7))
-    segment = maker.close()
-    mend(segment)
-    data = segment.read_bytes()
-    facts = TieredSegment(0, 49, START_MS, START_MS + 50_000, len(data), checksum_of(data))
-    LogTier(Objects(tier_place), "usage/b1/1").put(facts, data, index_path(segment).read_bytes())
+    put_segments(LogMaker(tmp_path / "log", "b1"), LogTier(Objects(tier_place), "usage/b1/1"))
 
-    command: list[Path | str] = [
-        "report",
-        tier_place,
-        "--out",
-        tmp_path / "out",
-        "--master",
-        cluster,
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "rgd", *command],
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-m", "rgd", "report", tier_place, "--out", out, "--master", cluster.url],
         env={**os.environ, "PYSPARK_PYTHON": str(python_without_rgd)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
+    ) as report:
+        cluster.kill_a_worker(report)
+        _, errors = report.communicate(timeout=TIMEOUT_S)
 
-    assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    assert (report.returncode, errors) == (0, "")
+    found = json.loads((out / "summary.json").read_bytes())
     assert [(one["group"], one["admitted"]) for one in found["groups"]] == [("gold", 7.0)]
-    assert found["log"]["records"] == 50
+    log = found["log"]
+    assert (log["records"], log["missing_records"]) == (SEGMENTS * ROUNDS, 0)
