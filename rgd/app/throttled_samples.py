@@ -3,7 +3,7 @@
 Law: labels are as Pulsar writes them: `namespace` is `tenant/namespace`, `topic` the full name. All series of
 a subscription start together, with 0, once the daemon knows it: from a limit, a backlog or a read. So a rate has a
 beginning for each reason, and `rate() == 0` finds those that nothing throttles. At most `BucketBounds.throttled_max`
-subscriptions that were not throttled are shown.
+subscriptions are shown. While others are counted together, nothing is known to be 0: then only those with counts are shown.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,8 @@ def throttled_samples(
         if counts is not None:
             shown.add(name)
             yield from _of_subscription(counts, cluster)
-    most = len(shown) + table.most
-    for topic, subscription in known:
-        if len(shown) >= most:
+    for topic, subscription in () if table.has_others(now) else known:
+        if len(shown) >= table.most:
             break
         if (topic, subscription) not in shown:
             shown.add((topic, subscription))

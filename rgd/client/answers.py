@@ -130,7 +130,7 @@ def answers_of(body: bytes, questions: Sequence[Question]) -> list[Answer] | Non
     """The answers to these questions; None where the body is something else."""
     try:
         answers = _decode_answers(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if len(answers) != len(questions):
         return None
@@ -144,7 +144,7 @@ def reason_of(body: bytes) -> str:
     """Why a call was refused, in the daemon's words; empty where it says none."""
     try:
         return _decode_reason(body).reason
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
 
 

@@ -231,12 +231,12 @@ class ClientCore:
         sent_at, about = self._sent.pop(call_id)
         if isinstance(about, LeaseCall):
             self._lease_calls -= 1
-            if status >= 500 and status != 503:
+            if _is_no_answer(status) and status != 503:
                 self._lease_failed(about, sent_at, now)
                 return
             self.link.succeeded(now)
             self._serve(self.leases.answered(about, status, body, now))
-        elif status >= 500 or status == 408:
+        elif _is_no_answer(status):
             self._no_answer(about, sent_at, now)
         elif about is None:
             self.link.succeeded(now)
@@ -386,3 +386,8 @@ class ClientCore:
             return Answer(granted=False, retry_after_ms=wait_ms, source=Source.AWAY)
         messages, size = question.messages, question.bytes
         return Answer(granted=True, messages=messages, bytes=size, source=Source.AWAY)
+
+
+def _is_no_answer(status: int) -> bool:
+    """Whether the daemon is down or too slow, or something else (a redirect, a proxy) answered instead."""
+    return status >= 500 or status == 408 or (status < 400 and status != 200)

@@ -354,5 +354,5 @@ def _take_waiting(hold: Hold) -> list[Ticket]:
 def _lease_answer(body: bytes) -> LeaseAnswer | None:
     try:
         return _decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -57,7 +57,7 @@ _SUBSCRIPTIONS: Final = f"""\
 The series of throttled dispatch (`*_subscription_dispatch_throttled_*`) are bounded by subscription. {CORE_BOUNDS.buckets.throttled_max:,}
 subscriptions have series of their own; further ones are counted together, with `other` as tenant, namespace, topic and
 subscription. All series of a subscription start at 0 once the daemon knows it, from a limit, a backlog or a read, so `rate() == 0` finds those that
-nothing throttles. Its counts start at 0 again {IDLE_NS // NS_PER_S // 3600} hour after its last throttled request, and with a restart, as in Pulsar when a topic
+nothing throttles; while others were counted together within the hour, only throttled subscriptions are shown. Its counts start at 0 again {IDLE_NS // NS_PER_S // 3600} hour after its last throttled request, and with a restart, as in Pulsar when a topic
 is loaded again. A `reason` without a limit stays 0. Without `backlog.exposeTopicLevelMetricsInPrometheus` there are none of these series.
 """
 

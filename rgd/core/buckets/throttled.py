@@ -151,6 +151,10 @@ class ThrottledTable:
         """The counters of all subscriptions beyond the maximum; None while there are none."""
         return None if self._other.at == NEVER else _shown(OTHER, OTHER, self._other, now)
 
+    def has_others(self, now: Nanos) -> bool:
+        """Whether subscriptions beyond the maximum were throttled lately, so that one without counters may have been."""
+        return not _is_idle(self._other, now)
+
     def names(self) -> list[tuple[str, str]]:
         """The topic and name of every subscription with counters, for a caller that reads slices."""
         return [*self._order]

@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,20 @@ async def test_an_answer_that_no_daemon_gives_is_none(item: dict[str, Any]) -> N
     async with server(answering(item)) as url, Client(settings_of(url)) as client:
         answer = await client.limiter(ORDERS).acquire(5)
     assert (answer.source, answer.granted, answer.messages) == (Source.AWAY, False, 0)
+
+
+@pytest.mark.parametrize("body", [b'[{"granted":false,"group":"\xff"}]', b'{"group":"\xff"}'])
+@pytest.mark.parametrize("leased", [False, True])
+@pytest.mark.parametrize("status", [200, 302])
+async def test_no_utf8_and_a_redirect_are_no_answer(status: int, leased: bool, body: bytes) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(status=status, body=body)
+
+    async with server(handler) as url:
+        # As from a daemon that is down, the wait is for it to come back.
+        timeout_s = PATIENT_S if status == 200 else 0.3
+        async with Client(replace(settings_of(url), timeout_s=timeout_s)) as client:
+            assert (await client.limiter(ORDERS, leased=leased).acquire()).source == Source.AWAY
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,12 @@ async def test_further_subscriptions_are_other_without_a_time() -> None:
     table = ThrottledTable(BucketBounds(throttled_max=1))
     for name in ("audit", "b", "c"):
         table.count((TOPIC, name), BROKER, 60, 0, 250, ms(0))
-    shown = await scraped(table, ms(0))
+    shown = await scraped(table, ms(0), [(TOPIC, "c"), (TOPIC, "d")])
     other = dict.fromkeys(("tenant", "namespace", "topic", "subscription"), "other")
     events = "pulsar_subscription_dispatch_throttled_msg_events"
     assert shown[series(events, **other, reason="broker")] == 2
     assert shown[series(events, reason="broker")] == 1
+    # Of "c" and "d" nobody knows whether they were throttled, until an hour after the last that was.
     assert len(shown) == 11 + 10
+    later = await scraped(table, Nanos(IDLE_NS + ms(251)), [(TOPIC, "d")])
+    assert later[series(events, subscription="d", reason="broker")] == 0
