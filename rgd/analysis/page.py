@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import compared, figures, tables, what_if, wording
+from rgd.analysis import compared, figures, starved_times, tables, what_if, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
@@ -77,6 +77,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         found="\n".join(
             f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
         ),
+        when_starved=starved_times.section(findings, facts),
         compared=_asked("Then and now", "compared", compared, findings),
         what_if=_asked("What if", "what-if", what_if, findings),
         sections="\n".join(_section(section) for section in sections),

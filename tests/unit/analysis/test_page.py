@@ -141,6 +141,24 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
         assert f"{name}:" in dark, name
 
 
+def test_when_brokers_were_starved_is_drawn_and_said(tmp_path: Path, read_logs: ReadLogs) -> None:
+    for name, admitted in ((HOSTILE, 10), ("hog", 90)):
+        maker = LogMaker(tmp_path / f"{admitted}", name)
+        maker.rounds(10, Usage("gold", 50, 50, quota=100, share=50))
+        maker.rounds(10, Usage("gold", admitted, 90, quota=100, share=50))
+        maker.close()
+    logs = read_logs(tmp_path)
+
+    page = render([logs.found()], logs.facts(), [])
+
+    (row,) = re.findall(r'<tr><th scope="row">gold <small>.*?</tr>', page, re.DOTALL)
+    # The log has 19 s; the last ten.
+    assert re.findall(r'<rect x="(\d+)" width="(\d+)"', row) == [("473", "526")]
+    assert "&lt;script&gt;" in row
+    assert "04:11:50 to 2026-11-21 04:12:00" in row
+    assert "When brokers were starved" not in page_of(tmp_path / "fair", read_logs)
+
+
 def test_names_from_the_log_are_only_text(tmp_path: Path, read_logs: ReadLogs) -> None:
     page = page_of(tmp_path, read_logs, broker=HOSTILE)
 
