@@ -243,12 +243,12 @@ def _end_java(gateway: Any) -> None:
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - there is no other way
     # Set still if Spark failed between the context and the session.
     SparkContext._active_spark_context = None  # noqa: SLF001 - as above
-    if gateway is None:
+    process = None if gateway is None else gateway.proc
+    if (
+        process is None
+    ):  # spark-submit's own ends by itself, and the next session of its script needs it
         return
     gateway.shutdown()
-    process = gateway.proc
-    if process is None:  # spark-submit's own, which ends by itself
-        return
     process.stdin.close()
     try:
         process.wait(JAVA_END_S_MAX)

@@ -31,7 +31,7 @@ _REMEDIES: Final = (
     (
         r"ModuleNotFoundError: No module named 'rgd\b",
         "the executors of a session that rgd did not start lack it; give them this version with --py-files or "
-        "addPyFile (its wheel, renamed to .zip)",
+        "addPyFile (its wheel, renamed to .zip), or let PYSPARK_PYTHON name a Python that has it",
     ),
     (
         r"masters are unresponsive",

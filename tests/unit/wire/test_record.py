@@ -104,19 +104,8 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
     }
 
 
-def test_a_share_of_nothing_is_not_unlimited() -> None:
-    blocked = replace(RECORD, rows=ShareColumns.of(replace(ROW, share=(0, 0), quota=(0, 0))))
-    assert decoded(encoded(blocked)) == blocked
-
-
 def test_a_record_without_a_weight_is_of_an_ordinary_broker() -> None:
     assert decoded(proto(weight=0).SerializeToString()).weight == 1000
-
-
-@pytest.mark.parametrize("policy", SharePolicyName)
-def test_each_policy_comes_back(policy: SharePolicyName) -> None:
-    value = replace(RECORD, rows=ShareColumns.of(replace(ROW, policy=policy)))
-    assert decoded(encoded(value)) == value
 
 
 def proto(**fields: object) -> record_pb2.RoundRecord:

@@ -37,20 +37,6 @@ def test_tokens_flow_at_the_rate() -> None:
     assert tokens(one, Nanos(100_000_001)) == 10 * PICO + RATE
 
 
-def test_time_that_runs_backwards_gives_and_takes_nothing() -> None:
-    one = bucket(now=ms(1000))
-    one.take(25, 0)
-    assert tokens(one, ms(500)) == 0
-    assert tokens(one, ms(1100)) == 10 * PICO
-
-
-def test_exactly_what_is_there_is_granted() -> None:
-    one = bucket()
-    one.take(1, 0)
-    assert one.admits(24 * PICO, 0, START)
-    assert not one.admits(24 * PICO + 1, 0, START)
-
-
 def test_more_than_the_depth_is_granted_from_a_full_bucket_on_debt() -> None:
     one = bucket()
     assert one.admits(1000 * PICO, 0, START)

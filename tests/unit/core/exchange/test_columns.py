@@ -5,7 +5,6 @@ Not covered: bytes (tests/unit/wire); what the broker makes of columns (tests/un
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from rgd.core.exchange.columns import (
     KINDS,
     NO_SHARES,
-    NO_USAGE,
     ShareColumns,
     UsageColumns,
     order_of,
@@ -72,12 +70,6 @@ def test_joined_parts_are_one_after_another(left: list[ShareRow], right: list[Sh
     assert joined == ShareColumns.of(*left, *right)
 
 
-def test_rows_are_taken_by_their_places() -> None:
-    rows = [replace(SHARE_ROW, usage=replace(ROW, group=name)) for name in "abc"]
-    taken = ShareColumns.of(*rows).take(np.array([2, 0], np.int64))
-    assert list(taken) == [rows[2], rows[0]]
-
-
 OTHERS = [
     replace(SHARE_ROW, usage=replace(ROW, group="iron")),
     replace(SHARE_ROW, usage=replace(ROW, kind=Kind.DISPATCH)),
@@ -98,10 +90,3 @@ OTHERS = [
 def test_columns_that_differ_in_one_thing_are_not_equal(other: ShareRow) -> None:
     assert ShareColumns.of(SHARE_ROW) == ShareColumns.of(SHARE_ROW)
     assert ShareColumns.of(SHARE_ROW) != ShareColumns.of(other)
-
-
-def test_columns_equal_neither_rows_nor_shorter_columns() -> None:
-    columns = UsageColumns.of(ROW)
-    assert columns != (ROW,)
-    assert columns != NO_USAGE
-    assert ShareColumns.of(SHARE_ROW) != columns
