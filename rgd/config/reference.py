@@ -50,7 +50,7 @@ groups:
     policy: max-min                         # default: shares.policy
     topic_split: shared                     # or even, proportional; default: shares.topic_split
     shadow: false                           # true: count what would be refused, refuse nothing
-    soft: 0.8                               # beyond this part of the share callers are told; default: not at all
+    soft: 0.8                               # beyond this part of the share grants have a mark; default: no mark
   trial:
     publish: {messages: 50}
     blocked: false                          # true: grant nothing
@@ -122,7 +122,7 @@ _TOKENS: Final = """\
 ```
 
 A token has TOKEN_CHARS characters (RFC 6750's). The file has the token itself or its SHA-256. Scopes:
-`query` acquires, `read` reads, `admin` does everything. Names and tokens are unique; at most
+`query` acquires and pushes backlogs, `read` reads, `admin` does everything. Names and tokens are unique; at most
 TOKENS_MAX. Other users must not be able to read the file (`chmod o-rwx`).
 """
 

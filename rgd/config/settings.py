@@ -153,7 +153,7 @@ class ExchangeSettings(Section):
     dialects: DialectNames = Field(
         default="compact",
         description="`compact` among rgd daemons, on `exchange.topic`; also `pulsar`: the daemons share quotas with the "
-        "stock brokers of the Pulsar at `exchange.url`, and tell them what was admitted here.",
+        "stock brokers of the Pulsar at `exchange.url`, and advertise to them what was admitted here.",
     )
     pulsar_period_s: WholeSeconds = Field(
         default=60,
@@ -326,7 +326,7 @@ class HttpSettings(Section):
         default=256 << 10,
         ge=1 << 10,
         le=1 << 20,
-        description="Largest body. Nobody else is served while one is decoded, which may take 4 ms at 256 KiB.",
+        description="Largest body. No other caller is served while one is decoded, which may take 4 ms at 256 KiB.",
     )
     connections_max: Count = Field(
         default=4096,
@@ -396,8 +396,8 @@ class HttpSettings(Section):
     )
     fast_lane: Flag = Field(
         default=True,
-        description="Answer `acquire` and `settle` without aiohttp where httptools is installed; the "
-        "answers are the same, at several times the rate.",
+        description="Answer `acquire`, `settle`, `leases` and `check` without aiohttp where httptools is "
+        "installed; the answers are the same, at several times the rate.",
     )
 
     @property

@@ -22,7 +22,7 @@ _COMMENT = re.compile(r"#.*")
 _DOTTED = re.compile(r"(?<![\w./\-])(?:rgd|sim|bench)(?:\.[A-Za-z_]\w*)+")
 #: Modules named without `rgd.`, in backticks: `core.buckets.limiter`.
 _BELOW_RGD = re.compile(r"`((?:adapters|app|core|ports|views|wire)(?:\.[a-z_]\w*)+)`")
-_PATH = re.compile(r"(?<![\w./\-])(?:rgd|sim|tests|bench|docs|examples|k8s)/[\w./*\-]*\w")
+_PATH = re.compile(r"(?<![\w./\-])(?:rgd|sim|tests|bench|docs|examples|k8s|proto)/[\w./*\-]*\w")
 _TEST = re.compile(r"(?<![\w./])test_\w+\.py\b")
 _FILE_IN_BACKTICKS = re.compile(r"`([\w/]+\.py)`")
 _LOGGER = re.compile(r"get_?[lL]ogger\(\"([\w.]+)\"\)")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.reader import seek_time
+from rgd.adapters.usagelog.trimming import facts_of
 from tests.support.pip70_logs import T0, Pip70Log, counted_reads
 
 COUNT = 4_000
@@ -31,6 +33,11 @@ def test_a_thousand_times_are_found_by_the_brokers_time(log: Pip70Log) -> None:
         wanted = dice.randrange(T0 - 100, log.times[-1] + 100)
         found, expected = seek_time(log.folder, wanted), log.first_at(wanted)
         assert (None if found is None else found.index) == expected
+
+
+def test_expiry_goes_by_the_brokers_time(log: Pip70Log) -> None:
+    facts = [facts_of(segment, None) for segment in list_segments(log.folder)]
+    assert [one.last_ms for one in facts] == log.times[COUNT // SEGMENTS - 1 :: COUNT // SEGMENTS]
 
 
 def test_a_seek_reads_a_twentieth_of_the_metadata(log: Pip70Log) -> None:

@@ -61,12 +61,8 @@ def test_the_oldest_go_until_the_rest_and_the_reserve_fit() -> None:
     ]
 
 
-def test_age_is_told_by_broker_time() -> None:
-    segments = [segment(number) for number in range(5)]
-    ages = ages_ms(segments, GAP_MS)
-    assert ages == [4000, 3000, 2000, 1000, 0]
-    found = removals(segments, ages, Limits(retention_ms=2500))
-    assert gone(found) == [(0, Reason.RETENTION_S), (10, Reason.RETENTION_S)]
+def test_a_segment_is_as_old_as_its_last_entry() -> None:
+    assert ages_ms([segment(number) for number in range(5)], GAP_MS) == [4000, 3000, 2000, 1000, 0]
 
 
 def test_a_jump_of_the_clock_makes_nothing_older() -> None:
