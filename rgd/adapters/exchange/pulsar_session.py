@@ -411,7 +411,7 @@ class PulsarSession:
         if self.unauthenticated.bit_count() == 1:
             LOGGER.warning(
                 "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
-                "of another program, too old, or of an older rgd",
+                "of another program, or too old",
                 self._topic,
                 self.unauthenticated,
             )

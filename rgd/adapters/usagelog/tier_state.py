@@ -55,7 +55,7 @@ class TierState:
     segments: tuple[TieredSegment, ...] = ()
     #: Marked for deletion, and not deleted as far as is known.
     marked: tuple[TieredSegment, ...] = ()
-    #: Of the tier (`rgd.storage.identity`); None: nothing was uploaded there yet, or by an older rgd.
+    #: Of the tier (`rgd.storage.identity`); None: nothing was uploaded there yet.
     identity: str | None = None
     #: Whether the tier must have an identity, which is not known any more.
     is_regained: bool = False
@@ -249,7 +249,7 @@ def _read(path: Path, place: str) -> TierState | None:
     if decoded.get("place") != place:
         raise SideFileDamaged(f"expected the state of {place}")
     log, uploaded, identity = (decoded.get(name) for name in ("log", "uploaded", "identity"))
-    uploaded_ms = decoded.get("uploaded_ms", 0)
+    uploaded_ms = decoded.get("uploaded_ms")
     if not isinstance(log, str) or not log.isascii() or not log.isalnum():
         raise SideFileDamaged("log: expected letters and digits")
     if type(uploaded) is not int or not 0 <= uploaded < 1 << 64:

@@ -46,7 +46,7 @@ from rgd.storage.identity import (
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.marks import INDEX_BYTES_MAX
 from rgd.storage.objects import TIMEOUT_S, Objects, canonical
-from rgd.storage.tier import Listing, LogTier, checksum_of
+from rgd.storage.tier import LogTier, checksum_of
 from rgd.wire.segment import segment_name
 
 #: The cursor by which the uploader holds back retention on disk.
@@ -301,7 +301,7 @@ class Uploader:
         if not self._is_listed:
             known = {one.first_index: one for one in (*self._state.segments, *self._state.marked)}
             listing = self._tier.list(known)
-            self._identify(known, listing)
+            self._identify()
             self._remnants = listing.remnants
             self._set(self._state.with_listing(listing))
         # Asked each time: what counts again may be closed only now.
@@ -314,19 +314,11 @@ class Uploader:
                 "that the log continues under another number, or use another log.name"
             )
 
-    def _identify(self, known: Mapping[int, TieredSegment], listing: Listing) -> None:
+    def _identify(self) -> None:
         """Remember which tier it is, from its first use on."""
         if self._tier.identity is not None:
             return
         objects = self._tier.objects
-        # Uploaded by an rgd that knew no identities: the tier has to hold some of it.
-        if known and not known.keys() & {
-            one.first_index for one in (*listing.segments, *listing.marked)
-        }:
-            raise TierChanged(
-                f"{objects.place}: expected some of the {len(known)} segments that were uploaded, found none; "
-                f"nothing is uploaded, dropped or deleted. {REMEDY}"
-            )
         if self._state.is_regained and read_identity(objects) is None:
             raise TierChanged(
                 f"{objects.place}: expected the tier that this log was uploaded to, but {MARKER} is missing, and "

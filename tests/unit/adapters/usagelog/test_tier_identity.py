@@ -5,14 +5,13 @@ the lag rises; once the tier is back, it goes on as if nothing had been.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.sources import TierSource
-from rgd.adapters.usagelog.tier_state import load_state, state_path, store_state
+from rgd.adapters.usagelog.tier_state import load_state, state_path
 from rgd.storage.errors import TierChanged, TierDamaged
 from rgd.storage.identity import MARKER
 from rgd.storage.objects import Objects, canonical
@@ -105,30 +104,6 @@ def test_a_tier_that_is_given_up_is_begun_under_another_number(
     assert uploader.tier.prefix.endswith("/2")
     assert MARKER in emptied.names("")
     assert payloads(tier_place)[-1] == payload_of(uploader.state.uploaded - 1)
-
-
-def test_what_an_older_rgd_uploaded_is_recognised_by_its_segments(
-    world: World, tier_place: str
-) -> None:
-    world.write()
-    world.uploader(Objects(tier_place)).cycle()
-    objects = Objects(tier_place)
-    objects.delete(MARKER)
-    place = canonical(tier_place)
-    store_state(world.folder, replace(load_state(world.folder, place, "9")[0], identity=None))
-    uploader = world.uploader(Objects(tier_place))
-    uploader.cycle()
-    assert uploader.state.identity is not None
-    assert uploader.state == load_state(world.folder, place, "9")[0]
-    for name in objects.names(""):
-        objects.delete(name)
-    store_state(world.folder, replace(uploader.state, identity=None))
-    world.write(COUNT, first=COUNT)
-    before = segments_in(world.folder)
-    with pytest.raises(TierChanged, match="found none"):
-        world.uploader(Objects(tier_place)).cycle()
-    assert segments_in(world.folder) == before
-    assert objects.names("") == {}
 
 
 def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) -> None:
