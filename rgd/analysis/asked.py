@@ -1,9 +1,30 @@
-"""What a report is about: of some logs a time range, groups, tenants; and scenarios."""
+"""What a report is about: of some logs a time range, groups, tenants; and scenarios. A stream asks by index."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
+from rgd.analysis.errors import NotIndexed
 from rgd.analysis.scenarios import Scenario
+from rgd.storage.headers import Header
+from rgd.storage.marks import Mark
+from rgd.wire.frame import Entry
+
+#: An entry, or what tells where one is: with its index and its timestamp.
+Stamped = Entry | Header | Mark
+
+
+def index_of(stamped: Stamped) -> int:
+    """The index that the broker gave an entry.
+
+    Raises:
+        NotIndexed: it gave none.
+    """
+    if stamped.index is None:
+        raise NotIndexed(
+            "an entry has no broker index, so a stream cannot say how far it has read: log with "
+            "`log.brokerEntryMetadataInterceptors`, to a new folder, or read with `spark.read`"
+        )
+    return stamped.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +33,16 @@ class TimeRange:
 
     from_ms: int | None = None
     to_ms: int | None = None
+    #: Whether damage behind the last entry of the range is a part of it.
+    has_tail: ClassVar[bool] = True
 
-    def holds(self, timestamp_ms: int) -> bool:
-        """Whether a moment lies in the range."""
-        return (self.from_ms is None or timestamp_ms >= self.from_ms) and not self.is_over(
-            timestamp_ms
-        )
+    def begins_after(self, stamped: Stamped) -> bool:
+        """Whether an entry lies before the range."""
+        return self.from_ms is not None and stamped.timestamp < self.from_ms
+
+    def ends_before(self, stamped: Stamped) -> bool:
+        """Whether an entry lies behind the range."""
+        return self.is_over(stamped.timestamp)
 
     def is_over(self, timestamp_ms: int) -> bool:
         """Whether a moment lies behind the range."""
@@ -25,6 +50,28 @@ class TimeRange:
 
 
 ALWAYS: Final[TimeRange] = TimeRange()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """From (inclusive) until (exclusive), by the broker's indexes; damage goes with the entry that follows it.
+
+    Law: of ranges that follow one another each entry and each stretch of damage is in one. Only entries without
+    an index are an error (`NotIndexed`).
+    """
+
+    from_index: int
+    to_index: int
+    #: Whether the entry that follows the segment's last one is in the range.
+    has_tail: bool = False
+
+    def begins_after(self, stamped: Stamped) -> bool:
+        """Whether an entry lies before the range."""
+        return index_of(stamped) < self.from_index
+
+    def ends_before(self, stamped: Stamped) -> bool:
+        """Whether an entry lies behind the range."""
+        return index_of(stamped) >= self.to_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,14 @@ class NoLog(AnalysisError):
     """A path has no segment files, or cannot be read."""
 
 
+class NotIndexed(AnalysisError):
+    """Entries without a broker index cannot be streamed."""
+
+
+class DataLost(AnalysisError):
+    """Entries that a stream has not read are not there any more."""
+
+
 class NothingLogged(AnalysisError):
     """The segments have no usable record."""
 

@@ -26,6 +26,7 @@ from rgd.storage.objects import Objects, folder_of
 from rgd.storage.ranges import Fetch, Ranges
 from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, find_logs
 from rgd.wire.errors import WireError
+from rgd.wire.segment import parse_segment_name
 
 _SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
 
@@ -39,17 +40,17 @@ class Segment:
     place: str = ""
     #: In bytes, when it was found.
     size: int = 0
-    #: As its manifest says; None: not known without opening it.
-    times: tuple[int, int] | None = None
+    #: A tier's manifest of it; None: nothing is known without opening it.
+    manifest: TieredSegment | None = None
     #: Receives how many bytes were fetched.
     count: Callable[[int], object] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, file: Path, times: tuple[int, int] | None = None) -> "Segment":
+    def of(cls, file: Path, manifest: TieredSegment | None = None) -> "Segment":
         """The segment in a file, which is not opened."""
         if not os.access(file, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-        return cls(str(file), size=file.stat().st_size, times=times)
+        return cls(str(file), size=file.stat().st_size, manifest=manifest)
 
     @property
     def name(self) -> str:
@@ -60,6 +61,18 @@ class Segment:
     def log(self) -> str:
         """Where the other segments of its log are."""
         return self.name.rpartition("/")[0]
+
+    @property
+    def first_index(self) -> int:
+        """The index of its first entry, as its name states.
+
+        Raises:
+            NoLog: it has another name.
+        """
+        try:
+            return parse_segment_name(self.path.rpartition("/")[2])
+        except WireError as exc:
+            raise NoLog(f"{self.name}: {exc}; a stream reads logs in order by these names") from exc
 
     def ranges(self) -> Ranges:
         """Its bytes."""
@@ -84,8 +97,16 @@ class Segment:
         return fetch
 
 
-def find_segments(places: Sequence[str]) -> tuple[Segment, ...]:
+#: Manifests of a bucket's logs, by the URL of the log and first index; they never change.
+Manifests = dict[str, dict[int, TieredSegment]]
+
+
+def find_segments(places: Sequence[str], known: Manifests | None = None) -> tuple[Segment, ...]:
     """Every segment at some places, each once, logs together and in order.
+
+    Args:
+        places: where to look.
+        known: manifests of buckets that were read before, and afterwards what is there now.
 
     Raises:
         NoLog: a place is not there, cannot be read, or holds no segment.
@@ -93,16 +114,17 @@ def find_segments(places: Sequence[str]) -> tuple[Segment, ...]:
     """
     if not places:
         raise NoLog("no log was named; give the folders that the daemons log to (`log.dir`)")
-    found = {segment for place in places for segment in _segments_at(place)}
+    known = {} if known is None else known
+    found = {segment for place in places for segment in _segments_at(place, known)}
     return tuple(sorted(found, key=lambda segment: (segment.log, segment.name)))
 
 
-def _segments_at(place: str) -> list[Segment]:
+def _segments_at(place: str, known: Manifests) -> list[Segment]:
     try:
         folder = folder_of(place)
         if folder is not None and not folder.exists():
             raise NoLog(f"{place} does not exist; give a log folder or a segment file")
-        found = list(_in_bucket(place.rstrip("/")) if folder is None else _on_disk(folder))
+        found = list(_in_bucket(place.rstrip("/"), known) if folder is None else _on_disk(folder))
     except ValueError as exc:
         raise NoLog(str(exc)) from exc
     except OSError as exc:
@@ -115,13 +137,15 @@ def _segments_at(place: str) -> list[Segment]:
     return found
 
 
-def _in_bucket(place: str) -> Iterator[Segment]:
+def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
     objects = Objects(place)
     for prefix in find_logs(objects):
         tier = LogTier(objects, prefix)
-        for one in tier.list().segments:
-            path = tier.name_of(one.first_index, SEGMENT)
-            yield Segment(path, place, one.size, (one.first_ms, one.last_ms))
+        log = f"{place}/{prefix}"
+        listed = tier.list(known.get(log)).segments
+        known[log] = {one.first_index: one for one in listed}
+        for one in listed:
+            yield Segment(tier.name_of(one.first_index, SEGMENT), place, one.size, one)
 
 
 def _on_disk(path: Path) -> Iterator[Segment]:
@@ -143,8 +167,7 @@ def _in_tier(files: Iterable[Path]) -> Iterator[Segment]:
         with suppress(FileNotFoundError):
             data = file.with_suffix(MANIFEST).read_bytes()
             if data and not file.with_suffix(DELETED).exists():
-                manifest: TieredSegment = decode_manifest(data, str(file))
-                yield Segment.of(file, (manifest.first_ms, manifest.last_ms))
+                yield Segment.of(file, decode_manifest(data, str(file)))
 
 
 def _read_file(path: str, offset: int, size: int) -> bytes:
@@ -164,9 +187,9 @@ def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segm
 
 def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) -> bool:
     """Whether a segment may hold entries of a time range: by its manifest, otherwise by two first entries."""
-    if segment.times is not None:
-        first_ms, last_ms = segment.times
-        return not within.is_over(first_ms) and (within.from_ms or 0) <= last_ms
+    stated = segment.manifest
+    if stated is not None:
+        return not within.is_over(stated.first_ms) and (within.from_ms or 0) <= stated.last_ms
     first = _first_ms(segment)
     if first is not None and within.is_over(first):
         return False

@@ -3,8 +3,8 @@
 Law: reading ends for any content. Each stretch that is not a record is reported (`Damage`) or
 counted (entries of other producers, an incomplete end), is never fatal, and everything else is still read.
 
-Of a time range, by the brokers' timestamps, the sparse index gives the first and the last offset; nothing
-behind the last is read. It ends at the first later entry, because broker time never runs backwards within a log.
+Of a range, by the brokers' timestamps or indexes, the sparse index gives the first and the last offset; nothing
+behind the last is read. It ends at the first later entry, because neither runs backwards within a log.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
 `rgd.wire.segment` has the format of a segment; `places` finds them; `continuity` interprets gaps.
 """
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from rgd.analysis.asked import ALWAYS, TimeRange
+from rgd.analysis.asked import ALWAYS, IndexRange, TimeRange
 from rgd.analysis.explained import note_policies
 from rgd.analysis.places import Segment
 from rgd.core.exchange.messages import RoundRecord
@@ -27,7 +27,7 @@ from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, LogReader
 from rgd.wire.record import header_of
-from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn
+from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
 
 #: Stretches of damage that one segment lists; more are counted only.
 DAMAGES_LISTED_MAX: Final = 20
@@ -129,7 +129,7 @@ class Contents:
 def read_segment(
     segment: Segment,
     contents: Contents,
-    within: TimeRange = ALWAYS,
+    within: TimeRange | IndexRange = ALWAYS,
     *,
     timed: Timed = as_stamped,
     has_rows: bool = True,
@@ -140,27 +140,30 @@ def read_segment(
     Args:
         segment: where it is.
         contents: fills while it is read.
-        within: leave out what is stamped outside of this.
+        within: leave out what lies outside of this.
         timed: returns the time of a record.
         has_rows: False: leave out the rows of the records, which is many times faster.
         on_policies: receives the entries of policies.
     """
     source = segment.ranges()
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
-    if has_rows and within.from_ms is not None:
+    if has_rows and isinstance(within, TimeRange) and within.from_ms is not None:
         _note_head(source, contents)
     decode = LogReader().read if has_rows else header_of
     read = _Reading(contents, within, timed, decode, on_policies)
+    for found in _findings(source, start, end):
+        if isinstance(found, Stored) and within.ends_before(found.entry):
+            break
+        yield from read.found(found)
+    if within.has_tail:
+        yield from read.damage()
+
+
+def _findings(source: Ranges, start: int, end: int | None) -> Iterator[Found]:
     reader = SegmentReader(start)
     for data in read_chunks(source, start, end):
-        for found in reader.feed(data):
-            if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
-                yield from read.damage()
-                return
-            yield from read.found(found)
-    for found in reader.finish():
-        yield from read.found(found)
-    yield from read.damage()
+        yield from reader.feed(data)
+    yield from reader.finish()
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
@@ -178,14 +181,16 @@ def _note_head(source: Ranges, contents: Contents) -> None:
             note_policies(record, contents.attached)
 
 
-def _bounds(source: Ranges, marks: list[Mark], within: TimeRange) -> tuple[int, int | None]:
-    """From where to where a segment is read for a time range, as true marks of its sparse index say.
+def _bounds(
+    source: Ranges, marks: list[Mark], within: TimeRange | IndexRange
+) -> tuple[int, int | None]:
+    """From where to where a segment is read for a range, as true marks of its sparse index say.
 
     It begins as many entries before the range as a record may continue.
     """
-    early = [mark for mark in marks if mark.timestamp < (within.from_ms or 0)]
+    early = [mark for mark in marks if within.begins_after(mark)]
     far = [mark for mark in early if mark.index + CONTEXT_ENTRIES <= early[-1].index + 1][-1:]
-    over = [mark for mark in marks if within.is_over(mark.timestamp)][:1]
+    over = [mark for mark in marks if within.ends_before(mark)][:1]
     # The last early one shows that the range begins behind it.
     begins = far if all(is_true(source, mark) for mark in (*far, *early[-1:] * len(far))) else []
     ends = [mark for mark in over if is_true(source, mark)]
@@ -198,7 +203,7 @@ class _Reading:
     def __init__(
         self,
         contents: Contents,
-        within: TimeRange,
+        within: TimeRange | IndexRange,
         timed: Timed,
         decode: Callable[[Entry], RoundRecord | PolicyPart | None],
         on_policies: OnPolicies | None,
@@ -211,23 +216,23 @@ class _Reading:
         #: The last entries before the range, which the first records in it continue.
         self._before = deque[Entry](maxlen=CONTEXT_ENTRIES)
         #: Whether the range has begun, and damage of which that is not known yet.
-        self._is_begun = within.from_ms is None
+        self._is_begun = False
         self._damages: list[Damage] = []
 
-    def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
+    def found(self, found: Found) -> Iterator[Logged | Damage]:
         """Count what was found; the record or the damage, if it is one."""
         if isinstance(found, Torn):
             self._contents.torn_bytes += found.size
         elif isinstance(found, Damaged):
             self._damages.append(Damage(found.offset, found.size, found.reason.value))
-        elif self._within.holds(found.entry.timestamp):
-            self._is_begun = True
-            yield from self.damage()
-            yield from self._entry(found)
-        else:
+        elif self._within.begins_after(found.entry):
             self._before.append(found.entry)
             if not self._is_begun:
                 self._damages.clear()
+        else:
+            self._is_begun = True
+            yield from self.damage()
+            yield from self._entry(found)
 
     def damage(self) -> Iterator[Damage]:
         """Count the damage before an entry of the range or the end."""

@@ -1,4 +1,4 @@
-"""The usage log as a table for Spark: `spark.read.format("rgd")`.
+"""The usage log as a table for Spark: `spark.read.format("rgd")`; `stream` has `spark.readStream`.
 
     spark.dataSource.register(RgdRows)
     spark.read.format("rgd").option("from_ms", 1795234300000).load(["log/broker-1", "log/broker-2"])
@@ -21,6 +21,7 @@ from typing import Any, Final
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     Filter,
     GreaterThan,
     GreaterThanOrEqual,
@@ -32,24 +33,15 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from rgd.analysis.asked import TimeRange
-from rgd.analysis.places import Segment, find_segments, segments_within
-from rgd.analysis.rows import batches
+from rgd.analysis.parts import Part, read_part
+from rgd.analysis.places import find_segments, segments_within
 from rgd.analysis.schema import ROWS, ddl
-from rgd.analysis.segments import Contents, read_segment
 
 _TIME: Final = ("broker_timestamp",)
 
 
-class SegmentPartition(InputPartition):
-    """One segment."""
-
-    def __init__(self, segment: Segment) -> None:
-        super().__init__(segment.name)
-        self.segment = segment
-
-
-class _Reader(DataSourceReader):
-    """Plans a partition a segment; what one yields is the subclass's business."""
+class _RowsReader(DataSourceReader):
+    """Plans a partition a segment."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._paths = _paths(options)
@@ -58,15 +50,11 @@ class _Reader(DataSourceReader):
     @override
     def partitions(self) -> Sequence[InputPartition]:
         segments = segments_within(find_segments(self._paths), self._within)
-        return [SegmentPartition(segment) for segment in segments]
+        return [Part(segment, self._within) for segment in segments]
 
-
-class _RowsReader(_Reader):
     @override
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        segment = _segment(partition)
-        found = read_segment(segment, Contents(segment.name), self._within)
-        return batches(segment.name, found)
+        return read_part(partition)
 
 
 class _PushingRowsReader(_RowsReader):
@@ -101,6 +89,13 @@ class RgdRows(DataSource):
         pushes = options.get("push_filters", "false").lower() == "true"
         return _PushingRowsReader(options) if pushes else _RowsReader(options)
 
+    @override
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        # Needs Spark 4.2; tables do not.
+        from rgd.analysis.stream import RowsStream
+
+        return RowsStream(_paths(dict(self.options)), self.options)
+
 
 def _narrowed(within: TimeRange, one: Filter) -> TimeRange | None:
     """The range with a comparison of the time applied; None for any other filter."""
@@ -115,11 +110,6 @@ def _narrowed(within: TimeRange, one: Filter) -> TimeRange | None:
             return replace(within, to_ms=min(value + 1, within.to_ms or value + 1))
         case _:
             return None
-
-
-def _segment(partition: InputPartition) -> Segment:
-    assert isinstance(partition, SegmentPartition)
-    return partition.segment
 
 
 def _paths(options: dict[str, str]) -> list[str]:

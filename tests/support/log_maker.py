@@ -66,6 +66,7 @@ class LogMaker:
         has_broker_metadata: bool = True,
         weight: int = MILLI,
         clock_ahead_ms: int = 0,
+        is_chained: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -89,6 +90,8 @@ class LogMaker:
         self._standing_ms = 0
         self._first_index = 0
         self._encoder = LogEncoder()
+        #: Whether records continue one another, as a daemon's do.
+        self._is_chained = is_chained
 
     def round(self, *usages: Usage, isolated: bool = False, last: bool = False) -> None:
         """Let a round pass and log it; `last`: as the closing record of an orderly stop."""
@@ -160,7 +163,8 @@ class LogMaker:
 
     def _log(self, record: RoundRecord) -> None:
         """Append a record that continues no other one, so that what is lost takes nothing with it."""
-        self._encoder.restart()
+        if not self._is_chained:
+            self._encoder.restart()
         payload = self._encoder.encode(record)
         self.append(payload.data, payload.properties, payload.metadata)
 
@@ -194,11 +198,19 @@ class LogMaker:
         self._stored.append(stored)
         self.index += 1
 
-    def roll(self) -> Path:
-        """Write what was gathered as a segment, and begin the next."""
+    def flush(self) -> Path:
+        """Write what was gathered to the end of the open segment."""
         segment = self.folder / segment_name(self._first_index)
-        segment.write_bytes(b"".join(self._stored))
-        self._stored, self._first_index = [], self.index
+        with segment.open("ab") as file:
+            file.write(b"".join(self._stored))
+        self._stored.clear()
+        return segment
+
+    def roll(self) -> Path:
+        """Write what was gathered as the end of a segment, and begin the next."""
+        segment = self.flush()
+        self._first_index = self.index
+        self._encoder.restart()
         return segment
 
     def close(self) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.index import index_path, mend
-from rgd.analysis.asked import TimeRange
+from rgd.analysis.asked import IndexRange, TimeRange
 from rgd.analysis.errors import NoLog
 from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
@@ -75,7 +75,7 @@ def marked(tmp_path: Path) -> Path:
 HUNDRED = TimeRange(START_MS + 1_000_000, START_MS + 1_100_000)
 
 
-def read(segment: Path, within: TimeRange) -> tuple[list[int], int]:
+def read(segment: Path, within: TimeRange | IndexRange) -> tuple[list[int], int]:
     """In which seconds there are records, and how many bytes were fetched."""
     fetched: list[int] = []
     counted = replace(Segment.of(segment), count=fetched.append)
@@ -85,8 +85,11 @@ def read(segment: Path, within: TimeRange) -> tuple[list[int], int]:
     return times, sum(fetched)
 
 
-def test_the_index_finds_the_range_and_nothing_behind_it_is_fetched(marked: Path) -> None:
-    times, fetched = read(marked, HUNDRED)
+@pytest.mark.parametrize("within", [HUNDRED, IndexRange(999, 1099)])
+def test_the_index_finds_the_range_and_nothing_behind_it_is_fetched(
+    marked: Path, within: TimeRange | IndexRange
+) -> None:
+    times, fetched = read(marked, within)
     assert times == list(range(1000, 1100))
     # A mark every 128 entries: at most two of them and 64 entries too many, and the blocks of three peeks.
     assert fetched < marked.stat().st_size * (100 + 2 * 128 + 64) / 2000 + 6 * 16384
