@@ -1,7 +1,7 @@
 """Three real daemons, each a process, over a real exchange: the same shares everywhere.
 
 On the embedded broker and on Apache Pulsar alike. Not covered: whether load
-gets what the shares say, which test_demo.py judges.
+gets what the shares say, which the demo judges (test_demo.py).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A Spark query that streams logs into a table of files, in a process that kills itself at a random moment.
 
-Each one ends, by SIGKILL with Java, some time after its start or after its first batch.
+Each one ends, by SIGKILL with Java, some time after its first batch.
 """
 
 import os
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TIMEOUT_S = 300
-#: How long a query runs on: a good part of its first batch, or some of the later ones.
+#: How long a query runs on: some of the later batches.
 LAST_S_MAX = 1.5
 _STREAM = """
 import os, signal, sys, threading
 from rgd.analysis.session import session
 from rgd.analysis.source import RgdRows
 
-logs, table, last_s, batches = sys.argv[1:]
+logs, table, last_s = sys.argv[1:]
 with session("local[2]") as spark:
     spark.dataSource.register(RgdRows)
     rows = spark.readStream.format("rgd").option("maxEntriesPerTrigger", 40).load(logs)
     writer = rows.writeStream.option("checkpointLocation", table + ".state")
     query = writer.start(table, "parquet")
-    while len(query.recentProgress) < int(batches):
+    while not query.recentProgress:
         query.awaitTermination(0.1)
     # The group has Java in it; workers end with Java.
     threading.Timer(float(last_s), os.killpg, (0, signal.SIGKILL)).start()
@@ -40,18 +40,10 @@ with session("local[2]") as spark:
 
 
 def stream_until_killed(
-    logs: Path, table: Path, last_s: float, meanwhile: Callable[[], None], *, batches: int = 1
+    logs: Path, table: Path, last_s: float, meanwhile: Callable[[], None]
 ) -> int:
-    """Stream in a process that is killed some time after so many batches; its exit status."""
-    command: list[str | Path] = [
-        sys.executable,
-        "-c",
-        _STREAM,
-        logs,
-        table,
-        str(last_s),
-        str(batches),
-    ]
+    """Stream in a process that is killed so long after its first batch; its exit status."""
+    command: list[str | Path] = [sys.executable, "-c", _STREAM, logs, table, str(last_s)]
     output = table.with_suffix(".out")
     process = start_dying_with_parent(command, environment=os.environ, log=output)
     while True:
