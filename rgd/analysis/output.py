@@ -79,7 +79,7 @@ def check(out: Path) -> None:
 def _is_report(summary: Path) -> bool:
     try:
         return "groups" in json.loads(summary.read_bytes())
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from rgd.analysis.asked import TimeRange
@@ -48,9 +49,10 @@ class Segment:
     @classmethod
     def of(cls, file: Path, manifest: TieredSegment | None = None) -> "Segment":
         """The segment in a file, which is not opened."""
-        if not os.access(file, os.R_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-        return cls(str(file), size=file.stat().st_size, manifest=manifest)
+        stat = file.stat()
+        if not S_ISREG(stat.st_mode) or not os.access(file, os.R_OK):
+            raise OSError(errno.EACCES, "expected a readable regular file", str(file))
+        return cls(str(file), size=stat.st_size, manifest=manifest)
 
     @property
     def name(self) -> str:
@@ -128,7 +130,7 @@ def _segments_at(place: str, known: Manifests) -> list[Segment]:
     except ValueError as exc:
         raise NoLog(str(exc)) from exc
     except OSError as exc:
-        raise NoLog(f"{place} cannot be read: {exc.strerror or exc}") from exc
+        raise NoLog(f"{exc.filename or place} cannot be read: {exc.strerror or exc}") from exc
     if not found:
         raise NoLog(
             f"{place} holds no segment files (20 digits and .log); give the folder that a daemon "

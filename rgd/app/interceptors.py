@@ -3,7 +3,8 @@
 Law: one that cannot be loaded ends the start with its name and the remedy; nothing is left out silently.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -27,17 +28,24 @@ def load_interceptors(names: Sequence[str]) -> tuple[BrokerEntryMetadataIntercep
 
 
 def _loaded(name: str) -> BrokerEntryMetadataInterceptor:
-    try:
+    with _named(name):
         made: BrokerEntryMetadataInterceptor = _class_of(name)()
-    except (Exception, SystemExit) as error:
-        raise _fault(name, f"{type(error).__name__}: {error}") from error
     if not callable(getattr(made, "intercept", None)):
         raise _fault(name, "it has no method `intercept`")
-    try:
+    with _named(name, "tried with (0, 0): "):
         check_own_fields(made.intercept(0, 0))
-    except (Exception, SystemExit) as error:
-        raise _fault(name, f"tried with (0, 0): {type(error).__name__}: {error}") from error
     return made
+
+
+@contextmanager
+def _named(name: str, when: str = "") -> Iterator[None]:
+    """Whatever foreign code raises is the fault of this setting; only an interrupt is the operator's."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _fault(name, f"{when}{type(error).__name__}: {error}") from error
 
 
 def _class_of(name: str) -> Any:

@@ -106,6 +106,9 @@ class _Reason(Struct):
     reason: str = ""
 
 
+#: What msgspec raises for bytes that no daemon sends: unlike the type, no UTF-8, or nested too deep.
+NO_ANSWER: Final = (ValueError, RecursionError)
+
 _encode = msgspec.json.Encoder().encode
 _decode_answers = msgspec.json.Decoder(list[Answer]).decode
 _decode_reason = msgspec.json.Decoder(_Reason).decode
@@ -130,7 +133,7 @@ def answers_of(body: bytes, questions: Sequence[Question]) -> list[Answer] | Non
     """The answers to these questions; None where the body is something else."""
     try:
         answers = _decode_answers(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except NO_ANSWER:
         return None
     if len(answers) != len(questions):
         return None
@@ -144,7 +147,7 @@ def reason_of(body: bytes) -> str:
     """Why a call was refused, in the daemon's words; empty where it says none."""
     try:
         return _decode_reason(body).reason
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except NO_ANSWER:
         return ""
 
 

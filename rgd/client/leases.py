@@ -19,7 +19,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from rgd.client.answers import Answer, Count, Name, Question, Source
+from rgd.client.answers import NO_ANSWER, Answer, Count, Name, Question, Source
 from rgd.client.hold import NS_PER_MS, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -46,7 +46,7 @@ class LeaseAnswer(Struct):
     """What the daemon answers about a lease; all amounts are what was newly granted."""
 
     #: Part of the path of later calls.
-    lease_id: Annotated[str, Meta(pattern=r"^[\w-]{1,64}$")] | None = None
+    lease_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")] | None = None
     #: Null: nothing limits this dimension.
     messages: Count | None = 0
     bytes: Count | None = 0
@@ -354,5 +354,5 @@ def _take_waiting(hold: Hold) -> list[Ticket]:
 def _lease_answer(body: bytes) -> LeaseAnswer | None:
     try:
         return _decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except NO_ANSWER:
         return None

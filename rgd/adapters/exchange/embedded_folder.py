@@ -124,7 +124,7 @@ class EmbeddedFolder:
         """The record of the current or last owner; None if there is no readable one."""
         try:
             return BrokerRecord(**json.loads(self._record.read_bytes()))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
 
     def write_record(self, record: BrokerRecord) -> None:

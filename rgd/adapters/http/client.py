@@ -201,5 +201,5 @@ def _part(name: str) -> str:
 def _decode(content: bytes) -> Any:
     try:
         return msgspec.json.decode(content) if content else None
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None

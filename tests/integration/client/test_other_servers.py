@@ -71,10 +71,23 @@ async def test_an_answer_that_no_daemon_gives_is_none(item: dict[str, Any]) -> N
     assert (answer.source, answer.granted, answer.messages) == (Source.AWAY, False, 0)
 
 
-@pytest.mark.parametrize("body", [b'[{"granted":false,"group":"\xff"}]', b'{"group":"\xff"}'])
+NESTED = b"[" * 5000 + b"]" * 5000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'[{"granted":false,"group":"\xff"}]', id="no-utf8"),
+        pytest.param(b'{"group":"\xff"}', id="no-utf8-leased"),
+        pytest.param(b'[{"granted":true,"x":' + NESTED + b"}]", id="nested"),
+        pytest.param(b'{"x":' + NESTED + b"}", id="nested-leased"),
+    ],
+)
 @pytest.mark.parametrize("leased", [False, True])
 @pytest.mark.parametrize("status", [200, 302])
-async def test_no_utf8_and_a_redirect_are_no_answer(status: int, leased: bool, body: bytes) -> None:
+async def test_what_cannot_be_decoded_and_a_redirect_are_no_answer(
+    status: int, leased: bool, body: bytes
+) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(status=status, body=body)
 
@@ -91,6 +104,8 @@ async def test_no_utf8_and_a_redirect_are_no_answer(status: int, leased: bool, b
         pytest.param({"lease_id": "a", "messages": -5}, id="negative"),
         pytest.param({"lease_id": "a", "expires_in_ms": -1}, id="expired-before"),
         pytest.param({"lease_id": "a/../../admin", "messages": 5}, id="another-path"),
+        pytest.param({"lease_id": "a\n", "messages": 5}, id="a-newline"),
+        pytest.param({"lease_id": "é", "messages": 5}, id="no-ascii"),
     ],
 )
 async def test_a_lease_that_no_daemon_gives_is_none(lease: dict[str, Any]) -> None:

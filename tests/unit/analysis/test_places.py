@@ -3,6 +3,7 @@
 Not covered: reports over tiers (tests/integration/spark/test_tiers.py).
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def test_a_file_url_is_the_folder(tmp_path: Path) -> None:
     maker.rounds(1, Usage("gold", 1))
     segment = Segment.of(maker.close())
     assert find_segments([(tmp_path / "a log").as_uri()]) == (segment,)
+
+
+def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
+    pipe = tmp_path / segment_name(0)
+    os.mkfifo(pipe)
+    with pytest.raises(NoLog, match=f"{pipe} cannot be read: expected a readable regular file"):
+        find_segments([str(tmp_path)])
 
 
 @pytest.mark.parametrize("tier_place", ["s3"], indirect=True)
