@@ -14,7 +14,8 @@ a(b) is broker b's admitted work in a window, w(b) its demand, A and W are their
     jain         (sum ratio)^2 / (n * sum ratio^2), Jain, Chiu & Hawe 1984, of parts, not of rates
     lowest       the lowest ratio: one starved broker of a hundred costs Jain's index one percent only
 
-Law: brokers' parts sum to min(Q, W), to a thousandth of a unit each, in every judged dimension.
+Law: brokers' parts sum to min(Q, W), to a thousandth of a unit each, in every judged dimension; where the other
+dimension limits a broker too, to a thousandth of a unit of that one.
 A dimension without a quota is not judged. Neither is one whose use the other dimension limits, because
 the other dimension causes the refusals then.
 """

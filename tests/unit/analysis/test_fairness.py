@@ -45,16 +45,6 @@ def test_two_brokers_of_which_one_got_more_than_its_half(
     assert judged.unused.tolist() == pytest.approx([0.0] * 10)
 
 
-def test_doormans_golden_case(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, 120, (60, 1000), (50, 50), (10, 10))
-
-    judged = read_logs(tmp_path).judged()
-
-    assert judged.part[0].tolist() == [60.0, 50.0, 10.0]
-    assert judged.ratio[0].tolist() == [1.0, 1.0, 1.0]
-    assert (judged.jain[0], judged.lowest[0]) == (1.0, 1.0)
-
-
 @pytest.mark.slow
 def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_jain(
     tmp_path: Path, read_logs: ReadLogs
@@ -90,35 +80,6 @@ def test_without_a_quota_nothing_is_owed(tmp_path: Path, read_logs: ReadLogs) ->
     assert judged.unmet.tolist() == [40.0] * 10
 
 
-def test_a_blocked_group_owes_nothing_to_anybody(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, 0, (0, 50))
-
-    judged = read_logs(tmp_path).judged()
-
-    assert judged.part.tolist() == [[0.0]] * 10
-    assert np.isnan(judged.ratio).all()
-    assert np.isnan(judged.utilisation).all()
-
-
-def test_bytes_refused_for_the_messages_sake_are_not_held_against_the_bytes(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    log(
-        tmp_path,
-        100,
-        (50, 200),
-        (50, 200),
-        admitted_bytes=500,
-        wanted_bytes=2000,
-        quota_bytes=10_000,
-    )
-    logs = read_logs(tmp_path)
-
-    assert logs.judged("gold", "messages").is_due.all()
-    assert not logs.judged("gold", "bytes").is_due.any()
-    assert np.isnan(logs.judged("gold", "bytes").ratio).all()
-
-
 def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
     log(tmp_path, 100, (0, 5), (50, 50))
 
@@ -126,35 +87,6 @@ def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: R
     ratio = read_logs(tmp_path, window_ms=100).judged().ratio
     assert np.isnan(ratio[:, 0]).all()
     assert ratio[:, 1] == pytest.approx(1.0)
-
-
-def test_messages_and_bytes_are_judged_together(tmp_path: Path, read_logs: ReadLogs) -> None:
-    """Each by itself, every broker would be owed a half of both, which neither can use."""
-    for number, (want, size) in enumerate([(100, 500), (50, 1000)], 1):
-        served = 2 / 3
-        maker = LogMaker(tmp_path / f"broker-{number}", f"broker-{number}")
-        maker.rounds(
-            10,
-            Usage(
-                "gold",
-                want * served,
-                want,
-                quota=100,
-                admitted_bytes=size * served,
-                wanted_bytes=size,
-                quota_bytes=1000,
-            ),
-        )
-        maker.close()
-    logs = read_logs(tmp_path)
-
-    for dimension, parts in (("messages", [66.667, 33.333]), ("bytes", [333.333, 666.667])):
-        judged = logs.judged("gold", dimension)
-        assert judged.is_due.all()
-        assert judged.part[0].tolist() == pytest.approx(parts, abs=0.01)
-        # Totals are whole numbers, so that single windows are a little off.
-        assert judged.lowest == pytest.approx(1.0, abs=0.05)
-        assert judged.utilisation == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_dimension_that_is_short_but_cannot_be_used_up_is_not_judged() -> None:
@@ -165,22 +97,6 @@ def test_a_dimension_that_is_short_but_cannot_be_used_up_is_not_judged() -> None
     # A third of the bytes that are wanted go with the 100 messages: 200 + 200 of 1000.
     assert parts[0, :, 0].tolist() == [50.0, 50.0]
     assert parts[0, :, 1] == pytest.approx([100.0, 100.0], abs=0.01)
-
-
-def test_an_unlimited_dimension_is_owed_whole() -> None:
-    quota, wanted = np.array([[100.0, np.nan]]), np.array([[[300.0, 600.0], [100.0, 700.0]]])
-
-    assert max_min_parts(quota, wanted)[0].tolist() == [[50.0, 600.0], [50.0, 700.0]]
-
-
-def test_heavier_brokers_are_owed_more() -> None:
-    parts = max_min_parts(
-        np.array([[90.0, np.nan]]),
-        np.array([[[90.0, 0.0], [90.0, 0.0]]]),
-        np.array([[2000, 1000]]),
-    )
-
-    assert parts[0, :, 0].tolist() == [60.0, 30.0]
 
 
 def in_messages(quota: Floats, wanted: Floats) -> Floats:
