@@ -4,7 +4,8 @@
 
 The first figure is what a person waits for: a fresh process, Spark's start included, 3 brokers with
 90 rounds of 3 groups. The others say how it grows: rows a second of one process that reads and
-reduces a segment, of one that converts it to Parquet, and of the whole report, Spark's start taken off.
+reduces a segment, of one that converts it to Parquet, and of whole reports in windows of 60 s from the log
+and from the lake, Spark's start taken off.
 Not measured: a cluster.
 """
 
@@ -39,7 +40,8 @@ from pathlib import Path
 from rgd.analysis.report import run_report
 begun = time.perf_counter()
 marks = {}
-run_report([sys.argv[1]], Path(sys.argv[2]), progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
+window_s = float(sys.argv[3]) or None
+run_report([sys.argv[1]], Path(sys.argv[2]), window_s=window_s, progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
 end = time.perf_counter()
 print(end - begun, end - marks["comparing"])
 """
@@ -103,10 +105,13 @@ def _row(broker: int, number: int, group: int) -> ShareRow:
     )
 
 
-def report(log: Path, out: Path) -> tuple[float, float]:
+def report(log: Path, out: Path, window_s: int = 0) -> tuple[float, float]:
     """Seconds that a report takes in a process of its own: in all, and from Spark's readiness on."""
     done = subprocess.run(
-        [sys.executable, "-c", REPORT, log, out], check=True, capture_output=True, text=True
+        [sys.executable, "-c", REPORT, log, out, str(window_s)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     whole, work = map(float, done.stdout.split())
     return whole, work
@@ -142,12 +147,15 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         )
         reduce_s = reduce_all(home / "long")
         convert_s, lake_bytes = convert_all(home / "long", home / "lake")
-        long_s, work_s = report(home / "long", home / "long-out")
+        long_s, work_s = report(home / "long", home / "long-out", 60)
+        lake_s, lake_work_s = report(home / "lake", home / "lake-out", 60)
     return {
         "demo_report_s": round(demo_s, 2),
         "long_rows": rows,
         "long_report_s": round(long_s, 2),
         "long_report_rows_per_s": round(rows / work_s),
+        "lake_report_s": round(lake_s, 2),
+        "lake_report_rows_per_s": round(rows / lake_work_s),
         "reduce_rows_per_s_core": round(rows / reduce_s),
         "convert_rows_per_s_core": round(rows / convert_s),
         "lake_bytes_per_row": round(lake_bytes / rows, 2),

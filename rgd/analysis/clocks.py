@@ -70,6 +70,11 @@ class Clocks:
         local = np.array([record.ended_ns / NS_PER_MS])
         return max(0, round(float(course.common(local)[0])))
 
+    def uncorrected(self) -> "Clocks":
+        """What is known of times that stay as stamped: whose are off is unaligned."""
+        off = {one.broker for one in self.errors}
+        return Clocks({}, (), tuple(sorted(off.union(self.unaligned))))
+
 
 #: No findings: times are as stamped.
 AS_STAMPED: Final = Clocks({}, (), ())

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis.asked import Asked
 from rgd.analysis.clocks import Clocks, align_clocks
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
 _KEYS = ("group", "kind")
+
+#: A task reads whole segments, some of this many bytes; a core has this many tasks, if there are as many segments.
+TASK_BYTES: Final = 8 << 20
+TASKS_PER_CORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,31 @@ class Job:
     #: Spark's accumulator of the bytes that tasks fetched of logs.
     fetched: "Accumulator[int]"
 
-    def compare_clocks(self, spark: "SparkSession", sampling: Sampling) -> Timing:
+    @property
+    def has_lake(self) -> bool:
+        """Whether some of it is in a lake."""
+        return any(segment.is_of_lake for segment in self.segments)
+
+    def compare_clocks(self, spark: "SparkSession") -> Timing:
         """Learn from the records' headers how far clocks were off, and how long rounds are."""
         job = self
+        sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
         def read(places: Iterator[Any]) -> Iterator[Any]:
+            from rgd.analysis import minutes
             from rgd.analysis.headers import segment_headers
 
             for segment in job.named(places):
-                yield from segment_headers(segment, sampling, job.asked.within)
+                if segment.is_of_lake:
+                    yield from minutes.headers_of(segment, sampling)
+                else:
+                    yield from segment_headers(segment, sampling, job.asked.within)
 
         headers = self._places(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
-        return Timing(align_clocks(headers, sampling, round_ms), round_ms, rounds)
+        clocks = align_clocks(headers, sampling, round_ms)
+        return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
 
     def judge(self, spark: "SparkSession", timing: Timing, window_ms: int, windows: Path) -> Judged:
         """Reduce and judge all rows, and write the windows as Parquet to a new folder."""
@@ -100,9 +115,10 @@ class Job:
         return Judged(stats, attached, findings)
 
     def _places(self, spark: "SparkSession") -> "DataFrame":
-        """One partition a segment: the number of a row is the index of its segment."""
-        count = len(self.segments)
-        return spark.range(0, count, 1, count)
+        """The number of a row is the index of its segment; small segments are read together."""
+        count, size = len(self.segments), sum(segment.size for segment in self.segments)
+        least = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+        return spark.range(0, count, 1, min(count, max(least, -(-size // TASK_BYTES))))
 
     def named(self, places: Iterator[Any]) -> Iterator[Segment]:
         """The segments at the indexes in an executor's batches."""
@@ -115,9 +131,13 @@ class Job:
         job = self
 
         def read(places: Iterator[Any]) -> Iterator[Any]:
+            from rgd.analysis import minutes
             from rgd.analysis.reading import segment_pieces
 
             for segment in job.named(places):
+                if segment.is_of_lake:
+                    yield from minutes.pieces_of(segment, window_ms, job.asked)
+                    continue
                 yield from segment_pieces(
                     segment,
                     window_ms,

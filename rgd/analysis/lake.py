@@ -1,12 +1,8 @@
 """Converts segments to Parquet for any tool that reads it: the lake (docs/lake.md).
 
-    LAKE/rgd-lake.json                                  {"version": 1}
-    LAKE/usage/day=2026-11-23/<segment>-000000.parquet   refused_by, rounds and policies likewise
-    LAKE/segments/<segment>.parquet                     created last
-
-Law: each row of the logs is in the lake once, however often and from wherever its segment is converted: a
-segment is known by its first entry, its files have names made of that and are replaced whole. Its row in `segments`
-comes last and states how many bytes were converted; with as many bytes it is left alone.
+Law: each row of the logs is in the lake once, however often and from wherever its segment is converted, by however many
+runs at once: a segment is known by its first entry, its files have names made of that and of how many bytes were
+converted (`lake_names`), more bytes replace fewer, and never the other way round. Its row in `segments` comes last.
 
 A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART_ROWS_MAX` rows Parquet.
 """
@@ -22,11 +18,15 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
+from rgd.analysis.lake_names import MARKER, file_name, key_and_size, newest, row_name
 from rgd.analysis.lake_schema import LAKE_VERSION, columns_of
+from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.places import Segment
+from rgd.analysis.reading import Reducer
 from rgd.analysis.rows import KIND_NAMES, named, usage_columns
-from rgd.analysis.schema import arrow
-from rgd.analysis.segments import Contents, Logged, read_segment
+from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.segments import Contents, Logged, findings, read_segment
 from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns
 from rgd.core.units import NS_PER_MS
 from rgd.errors import ConfigError, Fault
@@ -36,8 +36,8 @@ from rgd.storage.objects import Objects
 from rgd.wire.errors import WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
+from rgd.wire.segment import Stored
 
-MARKER: Final = "rgd-lake.json"
 MARKER_BYTES_MAX: Final = 1024
 #: Rows that are columns at once, and sorted together.
 CHUNK_ROWS_MAX: Final = 100_000
@@ -68,24 +68,31 @@ def claim(out: str) -> None:
 
 
 def convert_segment(segment: Segment, out: str) -> int | None:
-    """Convert one segment; how many rows of usage it has, None if it was converted before.
+    """Convert one segment; how many rows of usage it has.
+
+    None: as much of it was converted before, or nothing in it can be read.
 
     Raises:
         TierError, OSError: it cannot be read, or the lake not written.
     """
+    import pyarrow as pa
+
     objects = Objects(out)
     key = _key(segment)
-    if _converted_size(objects, key) == segment.size:
+    if key is None or _converted_size(objects, key) >= segment.size:
         return None
+    files = _Files(objects, key, segment.size)
     contents = Contents(segment.name)
+    headers = pa.Table.from_batches(segment_headers(segment, Sampling()), arrow(HEADERS))
+    reducer = Reducer(contents, MINUTE_MS, round_length_ms(headers))
     policies: list[tuple[Entry, PolicyPart]] = []
-    files = _Files(objects, key)
 
     def note(entry: Entry, part: PolicyPart) -> None:
         policies.append((entry, part))
 
+    day = None
     found = read_segment(segment, contents, on_policies=note)
-    for day, records in _chunks(item for item in found if isinstance(item, Logged)):
+    for day, records in _chunks(reducer.records(found)):
         files.write("policies", day, _policies(policies))
         policies.clear()
         rows = ShareColumns.join([logged.record.rows for logged in records])
@@ -94,12 +101,19 @@ def convert_segment(segment: Segment, out: str) -> int | None:
         who = _who(records, of)
         files.write("usage", day, who | usage_columns(rows))
         files.write("refused_by", day, _refused(who, rows))
+        files.add("minutes", day, reducer.pieces(records))
     if policies:
         files.write("policies", _day(policies[-1][0].timestamp), _policies(policies))
+    if day is not None:
+        files.add("minutes", day, reducer.rest())
     files.close()
+    if _converted_size(objects, key) > segment.size:
+        files.remove()
+        return None
     quality = _File("segments")
     quality.add(_table("segments", _quality(segment, contents)))
-    objects.replace(_quality_name(key), quality.close())
+    objects.replace(row_name(key, segment.size), quality.close())
+    files.remove_smaller()
     return contents.rows
 
 
@@ -114,67 +128,80 @@ def _unfit(why: str) -> ConfigError:
     return ConfigError(Fault("command line", "--out", why))
 
 
-def _key(segment: Segment) -> str:
-    """What a segment is known by, wherever it lies: its first entry; a damaged one by its name."""
+def _key(segment: Segment) -> str | None:
+    """What a segment is known by, wherever it lies: its first entry that can be read; None: there is none."""
     source = segment.ranges()
+    offset = 0
     try:
         size = header_at(source, 0).size
     except WireError:
-        known_by = segment.name.encode()
-    else:
-        known_by = source.read(min(size, KNOWN_BY_BYTES), 0)
-    return blake2b(known_by, digest_size=16).hexdigest()
+        entry = next((one for one in findings(source) if isinstance(one, Stored)), None)
+        if entry is None:
+            return None
+        offset, size = entry.offset, len(entry.data)
+    known_by = source.read(min(size, KNOWN_BY_BYTES), offset)
+    is_whole = len(known_by) == min(size, KNOWN_BY_BYTES)
+    return blake2b(known_by, digest_size=16).hexdigest() if is_whole else None
 
 
-def _quality_name(key: str) -> str:
-    return f"segments/{key}.parquet"
-
-
-def _converted_size(objects: Objects, key: str) -> int | None:
+def _converted_size(objects: Objects, key: str) -> int:
     """How many bytes of a segment were converted."""
-    import pyarrow.parquet as pq
-
-    with suppress(ObjectMissing):
-        table = pq.read_table(BytesIO(objects.read(_quality_name(key))), columns=["size"])
-        return int(table["size"][0].as_py())
-    return None
+    return newest(objects.names(f"segments/key={key}")).get(key, 0)
 
 
 class _Files:
     """The files of one segment: of each table one is open, of the newest day."""
 
-    def __init__(self, objects: Objects, key: str) -> None:
+    def __init__(self, objects: Objects, key: str, size: int) -> None:
         self._objects = objects
         self._key = key
+        self._size = size
         self._open: dict[str, _File] = {}
         self._parts: dict[str, int] = {}
+        self._written: list[str] = []
 
     def write(self, table: str, day: str, columns: Columns) -> None:
-        """Add rows of one day."""
+        """Add rows of one day, sorted by group."""
         rows = _table(table, columns)
+        by = [("group", "ascending"), ("kind", "ascending")]
+        self.add(table, day, rows.sort_by(by) if "group" in columns else rows)
+
+    def add(self, table: str, day: str, rows: Any) -> None:
+        """Add a `pyarrow.Table` of rows of one day."""
         if not rows.num_rows:
             return
         file = self._open.get(table)
         if file is None or file.day != day or file.rows >= PART_ROWS_MAX:
             self._end(table)
             file = self._open[table] = _File(table, day)
-        file.add(
-            rows.sort_by([("group", "ascending"), ("kind", "ascending")])
-            if "group" in columns
-            else rows
-        )
+        file.add(rows)
 
     def close(self) -> None:
         """Write what is left."""
         for table in list(self._open):
             self._end(table)
 
+    def remove(self) -> None:
+        """Remove all that was written."""
+        for name in self._written:
+            self._objects.delete(name)
+
+    def remove_smaller(self) -> None:
+        """Remove what was made of fewer bytes of the segment, rows in `segments` last."""
+        folders = {name.rpartition("/")[0] for name in self._written}
+        for folder in (*sorted(folders), f"segments/key={self._key}"):
+            for name in self._objects.names(folder):
+                key, size = key_and_size(name) or ("", 0)
+                if key == self._key and size < self._size:
+                    self._objects.delete(name)
+
     def _end(self, table: str) -> None:
         file = self._open.pop(table, None)
         if file is not None:
             part = self._parts[table] = self._parts.get(table, -1) + 1
-            name = f"{table}/day={file.day}/{self._key}-{part:06}.parquet"
+            name = file_name(table, file.day, self._key, self._size, part)
             self._objects.replace(name, file.close())
+            self._written.append(name)
 
 
 class _File:

@@ -36,9 +36,10 @@ def of_clocks(facts: LogFacts) -> list[str]:
         )
     if clocks.unaligned:
         sentences.append(
-            f"Warning: the clocks of {_names(clocks.unaligned)} could not be compared with the "
-            "others', because no records show that reports went both ways (or they contradict each "
-            "other). If one of these clocks was off, the figures mix different times."
+            f"Warning: the times of {_names(clocks.unaligned)} are as stamped and may be off: no records "
+            "show that reports went both ways between them and the others, or they contradict each "
+            "other, or a clock was off and a lake was read, where times are not corrected. If so, the "
+            "figures mix different times."
         )
     return sentences
 

@@ -3,7 +3,8 @@
 Law: a search opens no segment whose manifest states its times. What a tier has not committed by a manifest, or
 has marked for deletion, is left out, on disk and in a bucket alike (`rgd.storage.tier`).
 
-A place is a log folder (searched with its subfolders), one segment file, or the URL of a tier.
+A place is a log folder (searched with its subfolders), one segment file, the URL of a tier, or, for a report, a lake:
+its files of minutes and rounds are then what is read (`rgd.analysis.minutes`).
 """
 
 import errno
@@ -17,6 +18,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
+from rgd.analysis import lake_names
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.errors import NoLog
 from rgd.storage.errors import ObjectMissing
@@ -29,6 +31,9 @@ from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, find_lo
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
 
+#: A log is at least so many times as large as the minutes and rounds that a lake has of it.
+LAKE_RATIO: Final = 8
+DAY_MS: Final = 86_400_000
 _SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
 
 
@@ -58,6 +63,16 @@ class Segment:
     def name(self) -> str:
         """Where it is, for people; unique."""
         return f"{self.place}/{self.path}" if self.place else self.path
+
+    @property
+    def is_of_lake(self) -> bool:
+        """Whether it is a file of a lake rather than a segment."""
+        return self.path.endswith(lake_names.PARQUET)
+
+    @property
+    def log_bytes(self) -> int:
+        """About how many bytes of log it stands for."""
+        return self.size * LAKE_RATIO if self.is_of_lake else self.size
 
     @property
     def log(self) -> str:
@@ -103,12 +118,15 @@ class Segment:
 Manifests = dict[str, dict[int, TieredSegment]]
 
 
-def find_segments(places: Sequence[str], known: Manifests | None = None) -> tuple[Segment, ...]:
+def find_segments(
+    places: Sequence[str], known: Manifests | None = None, *, lakes: bool = False
+) -> tuple[Segment, ...]:
     """Every segment at some places, each once, logs together and in order.
 
     Args:
         places: where to look.
         known: manifests of buckets that were read before, and afterwards what is there now.
+        lakes: whether a place may be a lake.
 
     Raises:
         NoLog: a place is not there, cannot be read, or holds no segment.
@@ -118,6 +136,9 @@ def find_segments(places: Sequence[str], known: Manifests | None = None) -> tupl
         raise NoLog("no log was named; give the folders that the daemons log to (`log.dir`)")
     known = {} if known is None else known
     found = {segment for place in places for segment in _segments_at(place, known)}
+    lake = next((one.place for one in found if one.is_of_lake and not lakes), None)
+    if lake is not None:
+        raise NoLog(f"{lake} is a lake; give the logs, or read its Parquet")
     return tuple(sorted(found, key=lambda segment: (segment.log, segment.name)))
 
 
@@ -141,6 +162,9 @@ def _segments_at(place: str, known: Manifests) -> list[Segment]:
 
 def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
     objects = Objects(place)
+    if lake_names.is_lake(objects):
+        yield from _in_lake(objects)
+        return
     for prefix in find_logs(objects):
         tier = LogTier(objects, prefix)
         log = f"{place}/{prefix}"
@@ -150,9 +174,17 @@ def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
             yield Segment(tier.name_of(one.first_index, SEGMENT), place, one.size, one)
 
 
+def _in_lake(objects: Objects) -> Iterator[Segment]:
+    for name, size in lake_names.files(objects, "minutes", "rounds"):
+        yield Segment(name, objects.place, size)
+
+
 def _on_disk(path: Path) -> Iterator[Segment]:
     if path.is_file():
         yield Segment.of(path.resolve())
+        return
+    if (path / lake_names.MARKER).is_file():
+        yield from _in_lake(Objects(str(path.resolve())))
         return
     by_folder: dict[Path, list[Path]] = {}
     for file in path.rglob("*" + SEGMENT):
@@ -188,7 +220,11 @@ def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segm
 
 
 def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) -> bool:
-    """Whether a segment may hold entries of a time range: by its manifest, otherwise by two first entries."""
+    """Whether a segment may hold entries of a time range: by its day or manifest, otherwise by two first entries."""
+    if segment.is_of_lake:
+        # What a segment says of itself is on its last day, so one more day is read.
+        day_ms = lake_names.day_ms(segment.path)
+        return day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms - DAY_MS)
     stated = segment.manifest
     if stated is not None:
         return not within.is_over(stated.first_ms) and (within.from_ms or 0) <= stated.last_ms

@@ -6,7 +6,7 @@ before the next is read, so memory is bounded too. Behind the pieces of a segmen
 damage, gaps and attachments are sent with the data, in the same job.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
@@ -21,6 +21,53 @@ from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
 #: Rows that are reduced together; the pieces of one window merge later, however they were cut.
 REDUCED_ROWS_MAX: Final = 200_000
+
+
+class Reducer:
+    """Reduces the records of one segment, some at a time and in order, to pieces."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        window_ms: int,
+        round_ms: float,
+        groups: frozenset[str] = frozenset(),
+    ) -> None:
+        """What to reduce.
+
+        Args:
+            contents: of the segment, filled by whoever reads it.
+            window_ms: length of a window.
+            round_ms: length of a round.
+            groups: the only ones whose pieces are made; none: all.
+        """
+        self._contents = contents
+        self._continuity = Continuity(contents, round_ms)
+        self._names = Names(groups)
+        self._lengths = window_ms, round_ms
+
+    def records(self, found: Iterable[Logged | Damage]) -> Iterator[Logged]:
+        """The records among what is found; gaps between them are looked for on the way."""
+        for item in found:
+            if isinstance(item, Logged):
+                self._continuity.note(item)
+                yield item
+
+    def pieces(self, records: Sequence[Logged]) -> Any:
+        """A `pyarrow.Table` of `schema.PIECES` of some records, the next ones."""
+        rows = rows_of(records, self._names)
+        note_totals(rows, self._names, self._continuity.gaps)
+        self._continuity.gaps.clear()
+        return reduce_rows(rows, self._names, *self._lengths).combine_chunks()
+
+    def rest(self) -> Any:
+        """What comes last: attachments and stats."""
+        import pyarrow as pa
+
+        stats = _stats(self._contents, self._continuity).to_json()
+        return pa.Table.from_batches(
+            [_batch(_attached(self._contents.attached)), _batch({"stats": [stats]})]
+        )
 
 
 def segment_pieces(
@@ -43,31 +90,20 @@ def segment_pieces(
         rows_max: rows that are reduced together.
     """
     contents = Contents(segment.name)
-    continuity = Continuity(contents, round_ms)
-    names = Names(asked.groups)
+    reducer = Reducer(contents, window_ms, round_ms, asked.groups)
     found = read_segment(segment, contents, asked.within, timed=clocks.time_of)
-    for records in _chunks(found, continuity, rows_max):
-        rows = rows_of(records, names)
-        note_totals(rows, names, continuity.gaps)
-        continuity.gaps.clear()
-        reduced = reduce_rows(rows, names, window_ms, round_ms)
-        yield from reduced.combine_chunks().to_batches()
-    yield _batch(_attached(contents.attached))
-    yield _batch({"stats": [_stats(contents, continuity).to_json()]})
+    for records in _chunks(reducer.records(found), rows_max):
+        yield from reducer.pieces(records).to_batches()
+    yield from reducer.rest().to_batches()
 
 
-def _chunks(
-    found: Iterable[Logged | Damage], continuity: Continuity, rows_max: int
-) -> Iterator[list[Logged]]:
-    """The records some at a time; `continuity` sees each on its way."""
+def _chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
+    """The records some at a time."""
     records: list[Logged] = []
     rows = 0
-    for item in found:
-        if isinstance(item, Damage):
-            continue
-        continuity.note(item)
-        records.append(item)
-        rows += len(item.record.rows)
+    for logged in found:
+        records.append(logged)
+        rows += len(logged.record.rows)
         if rows >= rows_max:
             yield records
             records, rows = [], 0

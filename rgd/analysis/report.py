@@ -23,9 +23,9 @@ from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.explained import by_tenant, check_found, note_membership
 from rgd.analysis.findings import worst_first
-from rgd.analysis.headers import Sampling
 from rgd.analysis.jobs import Job, Judged, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
+from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
@@ -130,12 +130,12 @@ def run_report(
         JavaMissing, SparkMissing: Spark cannot be run here.
         AnalysisError: Spark failed on the way.
     """
-    found = find_segments(paths)
+    found = find_segments(paths, lakes=True)
     segments = segments_within(found, asked.within)
     if not segments:
         check_rows([], asked.within)
     output.check(out)
-    _check_window(window_s)
+    _check_window(window_s, has_lake=any(segment.is_of_lake for segment in segments))
     require_spark()
     require_java()
     size = sum(segment.size for segment in segments)
@@ -144,8 +144,10 @@ def run_report(
         with session(master) as spark, spark_errors():
             progress("comparing clocks")
             job = Job(tuple(segments), asked, spark.sparkContext.accumulator(0))
-            timing = job.compare_clocks(spark, Sampling.of(size))
+            timing = job.compare_clocks(spark)
             window_ms = window_length_ms(window_s, timing.round_ms, timing.rounds)
+            if job.has_lake:
+                window_ms = -(-window_ms // MINUTE_MS) * MINUTE_MS
             progress("reading and judging")
             judged = job.judge(spark, timing, window_ms, staging / output.WINDOWS)
             if asked.compare is not None:
@@ -176,7 +178,7 @@ def _then(
     other = replace(job, segments=tuple(segments), asked=asked)
     if not segments:
         check_rows([], within)
-    timing = other.compare_clocks(spark, Sampling.of(sum(segment.size for segment in segments)))
+    timing = other.compare_clocks(spark)
     windows = staging / "then"
     judged = other.judge(spark, timing, window_ms, windows)
     shutil.rmtree(windows)
@@ -230,7 +232,10 @@ def _windows_of(finding: dict[str, Any], folder: Path) -> Any:
     return pq.read_table(folder, filters=[(key, "==", finding[key]) for key in keys])
 
 
-def _check_window(window_s: float | None) -> None:
+def _check_window(window_s: float | None, *, has_lake: bool) -> None:
+    if has_lake and window_s is not None and window_s * 1000 % MINUTE_MS:
+        expected = f"expected whole minutes for a lake, as 60 or 3600, got {window_s:g}"
+        raise ConfigError(Fault("command line", "--window-s", expected))
     if window_s is not None and not WINDOW_S_MIN <= window_s <= WINDOW_S_MAX:
         expected = (
             f"expected a number of seconds, {WINDOW_S_MIN} to {WINDOW_S_MAX}, got {window_s:g}"

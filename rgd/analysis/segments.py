@@ -151,7 +151,7 @@ def read_segment(
         _note_head(source, contents)
     decode = LogReader().read if has_rows else header_of
     read = _Reading(contents, within, timed, decode, on_policies)
-    for found in _findings(source, start, end):
+    for found in findings(source, start, end):
         if isinstance(found, Stored) and within.ends_before(found.entry):
             break
         yield from read.found(found)
@@ -159,7 +159,8 @@ def read_segment(
         yield from read.damage()
 
 
-def _findings(source: Ranges, start: int, end: int | None) -> Iterator[Found]:
+def findings(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
+    """What there is in the bytes of a segment from `start` to `end`, entries or not."""
     reader = SegmentReader(start)
     for data in read_chunks(source, start, end):
         yield from reader.feed(data)

@@ -28,7 +28,7 @@ TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
 def report(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG...", help="Log folders, segment files or tier URLs."),
+        typer.Argument(metavar="LOG...", help="Log folders, segment files, tiers; or a lake."),
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")],

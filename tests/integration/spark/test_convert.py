@@ -4,17 +4,22 @@ Not covered: what is in the files (tests/unit/analysis/test_lake.py).
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from rgd.analysis.asked import TimeRange
+from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
 from rgd.analysis.convert import Converted, convert_logs
+from rgd.analysis.errors import NoLog
+from rgd.analysis.report import run_report
 from rgd.analysis.session import read_rows
 from rgd.cli.main import app
+from rgd.errors import ConfigError
 from rgd.storage.objects import Objects
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+#: In UTC.
+MIDNIGHT_MS = 1_795_305_600_000
 GOLD = Usage("gold", admitted=70, wanted=90, quota=100)
 TIN = Usage("tin", admitted=1)
 
@@ -87,3 +94,63 @@ def test_spark_reads_the_same_sums_from_the_lake_as_from_the_log(
     lake = spark.read.parquet(f"{out}/usage")
     assert sums(lake) == sums(read_rows(spark, source))
     assert lake.where("day = '2026-11-21'").count() == 280
+
+
+def test_a_report_from_the_lake_is_the_one_from_the_logs(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """Over midnight, with a loss, a restart and segments that end within minutes."""
+    del spark
+    start_ms = MIDNIGHT_MS - 5 * 60_000
+    makers = [LogMaker(tmp_path / "logs" / name, name, start_ms=start_ms) for name in ("b1", "b2")]
+    for number, maker in enumerate(makers):
+        maker.rounds(130, GOLD, TIN)
+        maker.lose(3, GOLD)
+        maker.roll()
+        maker.rounds(200 + number, GOLD)
+        maker.restart()
+        maker.rounds(250, replace(GOLD, admitted=30 * number), TIN)
+        maker.close()
+    source, lake = [str(tmp_path / "logs")], str(tmp_path / "lake")
+    convert_logs(source, lake)
+
+    def made(places: list[str], asked: Asked) -> tuple[Any, ...]:
+        summary = run_report(places, tmp_path / "out", window_s=60, asked=asked)
+        rows = pq.read_table(tmp_path / "out" / "windows").to_pylist()
+        log = summary.to_json()["log"]
+        ignored = {"fetched_bytes", "stored_bytes"}
+        rows.sort(key=lambda row: (row["group"], row["start_ms"]))
+        return rows, summary.groups, {key: log[key] for key in log.keys() - ignored}
+
+    assert made([lake], EVERYTHING) == made(source, EVERYTHING)
+    # Of a range of minutes, the windows that begin in it.
+    within = TimeRange(MIDNIGHT_MS - 60_000, MIDNIGHT_MS + 60_000)
+    rows, groups, _ = made([lake], Asked(within, groups=frozenset({"gold"})))
+    assert [row["start_ms"] for row in rows] == [MIDNIGHT_MS - 60_000, MIDNIGHT_MS]
+    assert rows[0] in made(source, EVERYTHING)[0]
+    assert [one["group"] for one in groups] == ["gold"]
+
+    with pytest.raises(ConfigError, match="whole minutes"):
+        run_report([lake], tmp_path / "out", window_s=90)
+    with pytest.raises(NoLog, match="is a lake"):
+        convert_logs([lake], str(tmp_path / "other"))
+
+
+def test_clocks_that_were_off_are_named_by_a_report_from_the_lake(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    del spark
+    makers = [LogMaker(tmp_path / "logs" / name, name) for name in ("b1", "b2", "b3")]
+    makers[1].clock_ahead_ms = 600_000
+    for maker in makers:
+        maker.peers = [other for other in makers if other is not maker]
+    for _ in range(100):
+        for maker in makers:
+            maker.round(GOLD)
+    for maker in makers:
+        maker.close()
+    convert_logs([str(tmp_path / "logs")], str(tmp_path / "lake"))
+    summary = run_report([str(tmp_path / "lake")], tmp_path / "out")
+    log = summary.to_json()["log"]
+    assert (log["unaligned_clocks"], log["clocks"]) == (["b2"], [])
+    assert "the times of b2 are as stamped" in " ".join(summary.sentences)

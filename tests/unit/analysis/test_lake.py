@@ -14,9 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis import lake
+from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
+from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_schema import LAKE, columns_of, page
-from rgd.analysis.places import Segment
+from rgd.analysis.minutes import headers_of
+from rgd.analysis.places import Segment, find_segments
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import arrow
 from rgd.analysis.segments import Contents, read_segment
@@ -137,6 +140,77 @@ def test_a_conversion_that_was_cut_off_is_repeated(
     assert len(rows_of(out, "usage")) == 200
 
 
+@pytest.mark.parametrize("table", ["rounds", "segments"])
+def test_of_two_conversions_at_once_the_one_of_more_bytes_stays(
+    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    file = log(tmp_path / "b1").close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    half = Segment.of(file)
+    put: Callable[[Objects, str, bytes], None] = Objects.replace
+
+    def overtaken(self: Objects, name: str, data: bytes) -> None:
+        if name.startswith(table):
+            monkeypatch.undo()
+            file.write_bytes(whole)
+            assert convert(file, out) == 200
+        put(self, name, data)
+
+    monkeypatch.setattr(Objects, "replace", overtaken)
+    convert_segment(half, out)
+
+    assert len(rows_of(out, "usage")) == 200
+    assert convert(file, out) is None
+
+
+def test_fewer_bytes_of_a_segment_replace_nothing(tmp_path: Path, out: str) -> None:
+    file = log(tmp_path / "b1").close()
+    assert convert(file, out) == 200
+    with file.open("r+b") as cut:
+        cut.truncate(file.stat().st_size // 2)
+    assert convert(file, out) is None
+    assert len(rows_of(out, "usage")) == 200
+
+
+@pytest.mark.parametrize("size", [0, 3, 40, 64])
+def test_a_segment_without_a_whole_entry_is_left_for_later(
+    tmp_path: Path, out: str, size: int
+) -> None:
+    file = log(tmp_path / "b1").close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:size])
+    assert convert(file, out) is None
+    file.write_bytes(whole)
+    assert convert(file, out) == 200
+    assert len(rows_of(out, "segments")) == 1
+
+
+def test_a_segment_whose_head_is_damaged_is_known_wherever_it_lies(
+    tmp_path: Path, out: str
+) -> None:
+    file = log(tmp_path / "b1").close()
+    data = bytearray(file.read_bytes())
+    data[:64] = bytes(64)
+    file.write_bytes(data)
+    copy = tmp_path / file.name
+    copy.write_bytes(data)
+    assert convert(file, out) == 198
+    assert convert(copy, out) is None
+
+
+def test_of_large_lakes_only_sampled_clocks_are_read(tmp_path: Path, out: str) -> None:
+    convert(log(tmp_path / "b1", 200).close(), out)
+    files = [one for one in find_segments([out], lakes=True) if "rounds" in one.path]
+    found = [
+        row
+        for file in files
+        for batch in headers_of(file, Sampling(64))
+        for row in batch.to_pylist()
+    ]
+    assert {row["sequence"] for row in found} == {n for n in range(1, 201) if n % 64 < 32}
+
+
 def test_a_large_segment_is_in_several_files(
     tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +259,7 @@ def test_damage_is_counted_and_the_rest_converted(tmp_path: Path, out: str) -> N
 
 @pytest.mark.parametrize("marker", ['{"version": 9}', None])
 def test_what_is_no_lake_of_this_version_is_refused(tmp_path: Path, marker: str | None) -> None:
-    name = "something" if marker is None else lake.MARKER
+    name = "something" if marker is None else MARKER
     (tmp_path / name).write_text(marker or "else", encoding="utf-8")
     with pytest.raises(ConfigError, match="name an empty folder"):
         claim(str(tmp_path))
