@@ -3,8 +3,7 @@
 Law: one that cannot be loaded ends the start with its name and the remedy; nothing is left out silently.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -28,24 +27,21 @@ def load_interceptors(names: Sequence[str]) -> tuple[BrokerEntryMetadataIntercep
 
 
 def _loaded(name: str) -> BrokerEntryMetadataInterceptor:
-    with _named(name):
-        made: BrokerEntryMetadataInterceptor = _class_of(name)()
-    if not callable(getattr(made, "intercept", None)):
-        raise _fault(name, "it has no method `intercept`")
-    with _named(name, "tried with (0, 0): "):
-        check_own_fields(made.intercept(0, 0))
-    return made
-
-
-@contextmanager
-def _named(name: str, when: str = "") -> Iterator[None]:
-    """Whatever foreign code raises is the fault of this setting; only an interrupt is the operator's."""
     try:
-        yield
+        made: BrokerEntryMetadataInterceptor = _class_of(name)()
+        check_own_fields(made.intercept(0, 0))
     except KeyboardInterrupt:
         raise
+    # Whatever foreign code raises is the fault of this setting.
     except BaseException as error:
-        raise _fault(name, f"{when}{type(error).__name__}: {error}") from error
+        expected = (
+            f"expected {name} to be a class that can be made without arguments and has "
+            "intercept(timestamp_ms, index) -> bytes (protobuf fields above 2), installed where rgd is: "
+            f"{type(error).__name__}: {error}"
+        )
+        fault = Fault("settings", "log.brokerEntryMetadataInterceptors", expected)
+        raise ConfigError(fault) from error
+    return made
 
 
 def _class_of(name: str) -> Any:
@@ -53,11 +49,3 @@ def _class_of(name: str) -> Any:
         return found.load()
     module, _, kind = name.rpartition(".")
     return getattr(import_module(module), kind)
-
-
-def _fault(name: str, why: str) -> ConfigError:
-    expected = (
-        f"expected {name} to be a class that can be made without arguments and has "
-        f"intercept(timestamp_ms, index) -> bytes (protobuf fields above 2), installed where rgd is: {why}"
-    )
-    return ConfigError(Fault("settings", "log.brokerEntryMetadataInterceptors", expected))

@@ -61,3 +61,8 @@ class Looks:
     def throttled(self, topic: str) -> list[Throttled]:
         """What throttled the dispatch of a topic's subscriptions lately."""
         return self.core.limiter.throttled.of_topic(topic, self.now())
+
+    @contained("view")
+    def throttled_partitions(self, topic: str) -> list[str]:
+        """The partitions of a topic whose dispatch was throttled lately."""
+        return self.core.limiter.throttled.partitions_of(topic, self.now())

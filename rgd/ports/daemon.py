@@ -125,6 +125,9 @@ class Daemon(Protocol):
     def throttled(self, topic: str) -> list[Throttled]:
         """What throttled the dispatch of a topic's subscriptions lately; without those never throttled."""
 
+    def throttled_partitions(self, topic: str) -> list[str]:
+        """The partitions of a partitioned topic whose dispatch was throttled lately."""
+
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
 

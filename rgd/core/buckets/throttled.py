@@ -19,6 +19,7 @@ from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.bucket import NEVER
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import LevelState
+from rgd.core.policies.names import partitioned_topic_of
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Nanos
 
 #: A subscription without a throttled request for so long is forgotten.
@@ -90,11 +91,12 @@ class ThrottledTable:
         #: Each one once, in the order in which they are checked.
         self._order: deque[tuple[str, str]] = deque()
         self._other = _Counts()
-        #: Topics and subscriptions that were read, at most as many as there may be counters; the oldest go.
+        #: Topics and subscriptions that were read, at most as many as there may be counters; those read longest ago go.
         self.read: dict[tuple[str, str], None] = {}
 
     def note_read(self, topic: str, subscription: str) -> None:
         """Note that a subscription is read, throttled or not."""
+        self.read.pop((topic, subscription), None)
         if len(self.read) >= self._bounds.throttled_max:
             self.read.pop(next(iter(self.read)))
         self.read[topic, subscription] = None
@@ -146,6 +148,16 @@ class ThrottledTable:
         """The counters of a topic's subscriptions that were throttled lately."""
         of_topic = self._topics.get(topic, {})
         return [shown for name in of_topic if (shown := self.of(topic, name, now)) is not None]
+
+    def partitions_of(self, topic: str, now: Nanos) -> list[str]:
+        """The partitions of a partitioned topic with subscriptions that were throttled lately."""
+        return [
+            name
+            for name in self._topics
+            if name.startswith(topic)
+            and partitioned_topic_of(name) == topic
+            and self.of_topic(name, now)
+        ]
 
     def other(self, now: Nanos) -> Throttled | None:
         """The counters of all subscriptions beyond the maximum; None while there are none."""

@@ -221,9 +221,10 @@ async def test_stats_have_the_counters_of_throttled_dispatch(door: Door) -> None
     await door.daemon.change(LIMIT_BROKER, lambda _known: broker)
     for number in range(2):
         topic = f"eu-partition-{number}"
-        await door.call("PUT", PATH.replace("eu", topic), backlog())
         read = {"kind": "dispatch", "messages": 100, "subscription": "billing"}
         await door.call("POST", "/v1/acquire", ASKED | read | {"topic": topic})
+    # The backlog of the other one was never reported.
+    await door.call("PUT", PATH.replace("eu", "eu-partition-1"), backlog())
     events = "dispatchThrottledMsgEventsBy"
     one = (await door.call("GET", f"{PLACE}/eu-partition-1/stats")).json["subscriptions"]
     assert one["billing"][f"{events}BrokerLimit"] == 1
@@ -241,7 +242,7 @@ async def test_an_eviction_counts_once_its_broker_confirms_it(door: Door) -> Non
     await door.call("PUT", PATH, backlog())
     await door.call("GET", CHECK)
     (named,) = (await door.call("GET", "/v1/evictions")).json
-    confirmed = {"topic": named["topic"], "subscription": named["subscription"]}
+    confirmed = {name: named[name] for name in ("topic", "subscription")}
     wrong = await door.call("POST", "/v1/evictions", confirmed | {"subscription": "nobody"})
     assert wrong.status == 404
     assert "nobody" in wrong.json["reason"]
@@ -270,6 +271,9 @@ async def test_throttled_subscriptions_are_in_the_stats_also_where_nobody_report
     assert one["dispatchThrottledBytesEventsByResourceGroupLimit"] == 0
     assert one["dispatchThrottledMsgEventsByBrokerLimit"] == 0
     assert one["msgBacklog"] == 0
+    await door.call("POST", "/v1/acquire", read | {"group": "reads", "topic": f"{EU}-partition-7"})
+    together = (await door.call("GET", f"{PLACE}/eu/partitioned-stats")).json
+    assert list(together["partitions"]) == [f"{EU}-partition-7"]
 
 
 async def test_partitions_are_summed_and_the_oldest_is_named(door: Door) -> None:

@@ -103,10 +103,7 @@ class TopicStatsCalls:
     async def stats(self, call: Call) -> Reply:
         """One topic, or one partition."""
         topic = self._naming(call).topic
-        stats = self._door.stats(topic)
-        if stats is None and self._daemon.throttled(topic):
-            # Nothing but the quota in force is known of its backlog.
-            stats = self._door.partition_sum(topic).stats()
+        stats = self._stats_of(topic)
         if stats is None:
             raise _missing("Topic", topic)
         return json_reply(self._shown(stats))
@@ -114,13 +111,14 @@ class TopicStatsCalls:
     async def partitioned_stats(self, call: Call) -> Reply:
         """All known partitions of a topic."""
         topic = self._naming(call).topic
-        names, _ = await page_names(self._door.partitions_of(topic), _WHOLE, self._reads)
+        known = self._door.partitions_of(topic) + self._daemon.throttled_partitions(topic)
+        names, _ = await page_names(known, _WHOLE, self._reads)
         # As in Pulsar, each is shown unless that is declined.
         is_each = call.query.get("perPartition", "true").lower() != "false"
         together, counts = self._door.partition_sum(topic), _Counts()
 
         def part(name: str) -> tuple[int, bytes]:
-            stats = self._door.stats(name)
+            stats = self._stats_of(name)
             if stats is None:
                 return 1, b""
             together.add(stats)
@@ -152,6 +150,13 @@ class TopicStatsCalls:
         )
         # Joining much lets the interpreter go, but would hold the loop.
         return Reply(200, await asyncio.to_thread(b"".join, pieces))
+
+    def _stats_of(self, topic: str) -> TopicStats | None:
+        stats = self._door.stats(topic)
+        if stats is None and self._daemon.throttled(topic):
+            # Nothing but the quota in force is known of its backlog.
+            return self._door.partition_sum(topic).stats()
+        return stats
 
     async def _object(
         self, names: Iterable[str], entry: Callable[[str], tuple[int, bytes]]

@@ -222,6 +222,9 @@ class SmallDaemon:
     def throttled(self, topic: str) -> list[Throttled]:
         return self.limiter.throttled.of_topic(topic, self.now)
 
+    def throttled_partitions(self, topic: str) -> list[str]:
+        return self.limiter.throttled.partitions_of(topic, self.now)
+
     def health(self) -> Health:
         return self.state
 
