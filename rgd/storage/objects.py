@@ -163,6 +163,7 @@ class Objects:
             ObjectMissing, TierError: it cannot be asked for.
         """
         with self._telling(name):
+            self._check(name)
             return self._obs.head(self._store(), name)["size"]
 
     def names(self, prefix: str) -> dict[str, int]:

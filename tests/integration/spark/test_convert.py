@@ -118,9 +118,8 @@ def test_a_report_from_the_lake_is_the_one_from_the_logs(
         summary = run_report(places, tmp_path / "out", window_s=60, asked=asked)
         rows = pq.read_table(tmp_path / "out" / "windows").to_pylist()
         log = summary.to_json()["log"]
-        ignored = {"fetched_bytes", "stored_bytes"}
         rows.sort(key=lambda row: (row["group"], row["start_ms"]))
-        return rows, summary.groups, {key: log[key] for key in log.keys() - ignored}
+        return rows, summary.groups, log | {"fetched_bytes": 0, "stored_bytes": 0}
 
     assert made([lake], EVERYTHING) == made(source, EVERYTHING)
     # Of a range of minutes, the windows that begin in it.

@@ -101,6 +101,8 @@ async def test_a_fifo_in_place_of_a_segment_is_refused_and_holds_nobody_up(kept:
         await kept.keeper.entries(From(0), 1)
     assert kept.keeper._reading.tier_errors == 1
     assert len(await kept.payloads(From(kept.first_on_disk), 5)) == 5
+    with pytest.raises(TierDown, match="regular file"):
+        Objects(str(kept.tier)).size(str(path.relative_to(kept.tier)))
 
 
 async def test_entries_in_the_tier_and_on_disk_are_one_log(kept: Kept) -> None:
