@@ -87,6 +87,8 @@ class Asked:
     scenarios: tuple[Scenario, ...] = ()
     #: Another range to compare with.
     compare: TimeRange | None = None
+    #: So many groups are listed and drawn, the worst first; 0: all are listed, and some drawn.
+    top: int = 0
 
 
 EVERYTHING: Final = Asked()

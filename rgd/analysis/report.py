@@ -56,8 +56,8 @@ class Summary:
     facts: LogFacts
     #: Where the page is.
     page: Path
-    #: The only tenants that were asked about; none: all.
-    tenants: frozenset[str] = frozenset()
+    #: What was asked.
+    asked: Asked = EVERYTHING
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,8 +66,10 @@ class Summary:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Cells for a terminal, a row for each of `groups`."""
-        return [wording.table_row(group) for group in self.groups]
+        """Cells for a terminal, a row for each of `groups` or of the worst of them."""
+        top = self.asked.top
+        groups = worst_first(self.groups)[:top] if top else self.groups
+        return [wording.table_row(group) for group in groups]
 
     @property
     def scenario_columns(self) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ class Summary:
         """`summary.json`."""
         return {
             "groups": list(self.groups),
-            "tenants": by_tenant(self.groups, self.facts.attached, self.tenants),
+            "tenants": by_tenant(self.groups, self.facts.attached, self.asked.tenants),
             "log": self.facts.to_json(),
         }
 
@@ -156,7 +158,7 @@ def run_report(
         facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
         groups = tuple(sorted(judged.findings, key=_order))
-        summary = Summary(groups, facts, out / output.PAGE, asked.tenants)
+        summary = Summary(groups, facts, out / output.PAGE, asked)
         _write_page(summary, staging)
         text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
         (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
@@ -218,7 +220,7 @@ def _write_page(summary: Summary, staging: Path) -> None:
 
     sections = [
         Section.of(finding, _windows_of(finding, staging / output.WINDOWS), summary.facts)
-        for finding in worst_first(summary.groups)[:PLOTTED_MAX]
+        for finding in worst_first(summary.groups)[: summary.asked.top or PLOTTED_MAX]
     ]
     page = render(summary.groups, summary.facts, sections)
     (staging / output.PAGE).write_text(page, encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rgd.cli.report import TIME, progress_line, time_range
+from rgd.cli.report import TIME, Master, progress_line, time_range
 from rgd.text import printable
 
 
@@ -20,9 +20,7 @@ def convert(
         str,
         typer.Option(metavar="LAKE", help="A folder or an s3:// URL; what is new is added."),
     ],
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
-    ] = None,
+    master: Master = None,
     from_time: Annotated[
         str | None,
         typer.Option("--from", metavar="TIME", help=f"Only segments that end after this: {TIME}."),

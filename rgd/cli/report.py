@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
 
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
+]
+
 
 def report(
     logs: Annotated[
@@ -32,9 +36,7 @@ def report(
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")],
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
-    ] = None,
+    master: Master = None,
     window_s: Annotated[
         float | None,
         typer.Option(
@@ -54,6 +56,9 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this tenant's groups; may be repeated."),
     ] = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, help="List and draw the N worst groups; 0: all.")
+    ] = 0,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +84,7 @@ def report(
         frozenset(tenant or ()),
         parse(what_if or []),
         None if compare is None else _other_range(compare),
+        top,
     )
     write_report(logs, out, master=master, window_s=window_s, asked=asked)
 

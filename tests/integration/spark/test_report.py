@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis.asked import Asked, TimeRange
-from rgd.analysis.errors import AnalysisError, DuplicateLog, NoLog, NothingLogged
+from rgd.analysis.errors import DuplicateLog, NoLog, NothingLogged
 from rgd.analysis.report import Summary, run_report
 from rgd.analysis.scenarios import parse
 from rgd.analysis.schema import WINDOWS
@@ -170,7 +170,6 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
     _, summary, _ = made
 
     assert [row[0] for row in summary.rows] == ["free", "gold", "trial"]
-    assert all(len(row) == len(summary.columns) for row in summary.rows)
     # By hand: of a quota of 200 two brokers that want 70 each get all of it.
     scenarios = {row[:3]: row[3:5] for row in summary.scenario_rows}
     assert scenarios["quota=gold:200", "publish", "messages"] == ("140", "100 %")
@@ -272,8 +271,11 @@ def test_a_rerun_with_longer_windows_replaces_the_report(log: Path, tmp_path: Pa
     out = tmp_path / "out"
     run_report([str(log / "broker-1")], out)
 
-    summary = run_report([str(log / "broker-1"), str(log / "broker-2")], out, window_s=10)
+    both = [str(log / "broker-1"), str(log / "broker-2")]
+    summary = run_report(both, out, window_s=10, asked=Asked(top=1))
 
+    assert [row[0] for row in summary.rows] == ["trial"]
+    assert (out / "report.html").read_text().count("<svg") == 1
     gold = group(summary, "gold")
     assert (gold["windows"], gold["rounds_to_fair"]) == (6, None)
     assert json.loads((out / "summary.json").read_bytes())["log"]["window_s"] == 10.0
@@ -308,10 +310,8 @@ def test_logs_that_say_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty" / "00000000000000000000.log").touch()
 
     for name in ("foreign", "damaged", "empty"):
-        with pytest.raises(NothingLogged, match="hold no usage of any group") as refused:
+        with pytest.raises(NothingLogged, match=r"hold no usage of any group.*\Z"):
             run_report([str(tmp_path / name)], tmp_path / "out")
-        assert isinstance(refused.value, AnalysisError)
-        assert "\n" not in str(refused.value)
     with pytest.raises(NoLog, match="does not exist"):
         run_report([str(tmp_path / "absent")], tmp_path / "out")
     assert not (tmp_path / "out").exists()
