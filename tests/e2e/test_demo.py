@@ -14,6 +14,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 #: Of the quota that is wanted, what is admitted over the whole demo; 0.85 if shares stayed equal.
 UTILISATION_MIN = 0.9
+#: Of the whole demo, how long a broker may be starved; 0.3 if the idle one got nothing when it wakes, or the restarted one.
+STARVED_MAX = 0.1
 #: Jain's index over the whole demo; 0.93 if those of the first phase stayed.
 JAIN_MIN = 0.97
 
@@ -41,7 +43,8 @@ def test_the_demo_judges_each_phase_and_its_log_shows_that_it_was_fair(tmp_path:
     summary = json.loads((out / "report" / "summary.json").read_text())
     gold = next(group for group in summary["groups"] if group["dimension"] == "messages")
     assert gold["group"] == "gold"
-    assert gold["starved_s"] == 0, ran.stdout
+    # A daemon that starts may have two windows of little, until it is known to the others.
+    assert gold["starved_s"] <= STARVED_MAX * gold["seconds"], ran.stdout
     assert gold["utilisation"] >= UTILISATION_MIN, ran.stdout
     assert gold["jain_mean"] >= JAIN_MIN, ran.stdout
     assert list((out / "report" / "windows").glob("**/*.parquet"))

@@ -3,6 +3,7 @@
 Not covered: what is in a row (tests/unit/analysis/test_rows), a cluster of several machines.
 """
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,22 @@ def test_every_row_is_there_and_damage_is_a_row(spark: "SparkSession", log: Path
     assert damaged.segment.endswith("broker-2/00000000000000000020.log")
     total = rows.where("`group` = 'gold'").groupBy("broker").agg({"admitted_messages": "sum"})
     assert {tuple(row) for row in total.collect()} == {("broker-1", 300.0), ("broker-2", 290.0)}
+
+
+def test_the_example_notebook_runs(
+    spark: "SparkSession", log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del spark
+    monkeypatch.setenv("RGD_LOG", str(log))
+    monkeypatch.setenv("RGD_OUT", str(tmp_path / "out"))
+    notebook = json.loads(Path("examples/usage_log.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in cells)
+    known: dict[str, Any] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), known)
+    assert {row["group"] for row in known["refused"].collect()} == {"gold", "trial"}
+    assert known["summary"].page.exists()
 
 
 def test_there_is_one_partition_a_segment(spark: "SparkSession", log: Path) -> None:
