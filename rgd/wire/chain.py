@@ -34,7 +34,6 @@ from rgd.core.shares.columns import NO_RATE
 from rgd.wire import record_pb2
 from rgd.wire.columns import (
     SCALE,
-    as_counts,
     checked,
     counts_of,
     rates_of,
@@ -157,8 +156,8 @@ class Chain:
         check_rows(proto.rows)
         slots = self._read_slots(proto)
         count = len(slots)
-        columns = unzigzag(read_columns(proto, _NAMES[:-1], count))
-        sent = as_counts(read_columns(proto, _NAMES[-1:], count), "sent")[0]
+        written = read_columns(proto, _NAMES, count)
+        columns, sent = unzigzag(written[:-1]), written[-1]
         if sent.max(initial=0) > 1:
             raise Malformed(Reason.BAD_NUMBER, "sent: expected 0 or 1")
         usage, now, refused = self._usage(slots, columns, period_ns)
@@ -332,7 +331,9 @@ def _rates(counts: Ints, period_ns: int) -> Ints:
 
 
 def _whole(numbers: Floats) -> Ints:
-    return np.rint(np.clip(numbers, -_EXPECTED_MAX, _EXPECTED_MAX)).astype(np.int64)
+    # `np.clip` takes five times as long for few rows.
+    bounded = np.minimum(np.maximum(numbers, -_EXPECTED_MAX), _EXPECTED_MAX)
+    return np.rint(bounded).astype(np.int64)
 
 
 def _of_levels(refused_by: Ints, refused: Ints) -> Ints:

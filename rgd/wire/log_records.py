@@ -166,8 +166,8 @@ class LogReader:
         proto = parsed(plain_payload(entry))
         if proto.HasField("policies"):
             return _policies_part(proto)
-        record = header(proto)
-        return replace(record, rows=self._chain.read(proto.chained, period_ns=record.period_ns))
+        period_ns = check_count(proto.period_ns, "period")
+        return header(proto, self._chain.read(proto.chained, period_ns=period_ns))
 
     def record(self, entry: Entry) -> RoundRecord | None:
         """The round that the next entry holds; None: it holds none.

@@ -14,6 +14,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from rgd.core.exchange.columns import NO_SHARES, ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate
@@ -117,14 +118,15 @@ def parsed(payload: bytes) -> record_pb2.RoundRecord:
         raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
 
 
-def header(proto: record_pb2.RoundRecord) -> RoundRecord:
-    """Everything of a record but its rows."""
+def header(proto: record_pb2.RoundRecord, rows: ShareColumns = NO_SHARES) -> RoundRecord:
+    """A record with these rows, which are read apart."""
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
     part, parts = _checked_part(proto.part or 1, proto.parts or 1)
     return RoundRecord(
         sender=Sender(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
         period_ns=check_count(proto.period_ns, "period"),
+        rows=rows,
         peers=_checked_peers(peers),
         isolated=proto.isolated,
         weight=check_weight(proto.weight or MILLI),
