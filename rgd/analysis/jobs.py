@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rgd.analysis import output
 from rgd.analysis.asked import Asked
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.explained import groups_of, merged_attached
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.places import Segment
-from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
+from rgd.analysis.schema import FOUND, HEADERS, PACKETS, WINDOWS, arrow, ddl
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
 _KEYS = ("group", "kind")
+
+#: Groups are divided among so many buckets, or one for so many bytes of log: a task holds the pieces of a bucket.
+BUCKETS_MIN: Final = 16
+BUCKET_BYTES: Final = 4 << 20
 
 #: A task reads whole segments, some of this many bytes; a core has this many tasks, if there are as many segments.
 TASK_BYTES: Final = 8 << 20
@@ -87,25 +92,16 @@ class Job:
 
     def judge(self, spark: "SparkSession", timing: Timing, window_ms: int, windows: Path) -> Judged:
         """Reduce and judge all rows, and write the windows as Parquet to a new folder."""
-        from pyspark import StorageLevel
-
-        pieces = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PIECES))
-        together = pieces.repartition(*_KEYS).sortWithinPartitions(*_KEYS)
-        judged = together.mapInArrow(self._judge(timing, window_ms), ddl(JUDGED))
-        # On disk: Java's heap is small, and what is judged is read twice and then no more.
-        judged.persist(StorageLevel.DISK_ONLY)
-        try:
-            found = judged.where("findings is not null").select(*_KEYS, "findings").collect()
-            attached = merged_attached(
-                (row.group, row.findings) for row in found if row.group and row.kind is None
-            )
-            groups = groups_of(self.asked.tenants, attached)
-            rows = judged.where("kind is not null").drop("findings")
-            if groups is not None:
-                rows = rows.where(rows["group"].isin(groups))
-            rows.write.parquet(str(windows))
-        finally:
-            judged.unpersist()
+        packets = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
+        together = packets.repartition("bucket").sortWithinPartitions("bucket")
+        windows.mkdir()
+        found = together.mapInArrow(self._judge(timing, window_ms, windows), ddl(FOUND)).collect()
+        attached = merged_attached(
+            (row.group, row.findings) for row in found if row.group and row.kind is None
+        )
+        groups = groups_of(self.asked.tenants, attached)
+        if groups is not None:
+            output.keep_groups(windows, groups)
         findings = [
             json.loads(row.findings)
             for row in found
@@ -127,10 +123,12 @@ class Job:
                 yield replace(self.segments[place], count=self.fetched.add)
 
     def _reduce(self, timing: Timing, window_ms: int) -> _Work:
-        """An executor's work on indexes of segments: read them and reduce them to pieces."""
+        """An executor's work on indexes of segments: read them and reduce them to pieces, in packets."""
         job = self
+        size = sum(segment.log_bytes for segment in self.segments)
+        buckets = max(BUCKETS_MIN, size // BUCKET_BYTES)
 
-        def read(places: Iterator[Any]) -> Iterator[Any]:
+        def pieces_of(places: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis import minutes
             from rgd.analysis.reading import segment_pieces
 
@@ -146,15 +144,37 @@ class Job:
                     asked=job.asked,
                 )
 
+        def read(places: Iterator[Any]) -> Iterator[Any]:
+            from rgd.analysis.packets import packed
+
+            return packed(pieces_of(places), buckets)
+
         return read
 
-    def _judge(self, timing: Timing, window_ms: int) -> _Work:
-        """An executor's work on pieces that stand together by group and kind."""
+    def _judge(self, timing: Timing, window_ms: int, windows: Path) -> _Work:
+        """An executor's work on packets in the order of their buckets: write the windows, tell the rest."""
         scenarios = self.asked.scenarios
 
-        def judge(pieces: Iterator[Any]) -> Iterator[Any]:
-            from rgd.analysis.judging import judged
+        def judge(packets: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+            import pyarrow.parquet as pq
+            from pyspark import TaskContext
 
-            return judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
+            from rgd.analysis.judging import judged
+            from rgd.analysis.packets import unpacked
+
+            pieces = unpacked(packets)
+            task = TaskContext.get()
+            assert task is not None, "a task has a context"
+            # Another attempt has another name, and the last one that ends is the one that counts.
+            part = windows / f".{task.partitionId():05}-{task.taskAttemptId()}"
+            with pq.ParquetWriter(part, arrow(WINDOWS), compression="zstd") as file:
+                for batch in judged(pieces, window_ms, timing.round_ms, scenarios=scenarios):
+                    table = pa.table(batch)
+                    file.write_table(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
+                    said = table.filter(pc.is_valid(table["findings"]))
+                    yield from said.select([*_KEYS, "findings"]).to_batches()
+            part.replace(windows / f"part-{task.partitionId():05}.parquet")
 
         return judge

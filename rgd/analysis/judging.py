@@ -1,7 +1,7 @@
 """An executor's work on pieces that stand together by group and kind: join, judge, summarise.
 
-Law: the windows of a group cross the network once, and memory is bounded by the largest group, or
-`JUDGED_PIECES` if that is more. The result is the windows, with the findings about each dimension on that
+Law: the windows of a group cross the network once, and memory is bounded by the largest group and
+the pieces of a bucket (`packets`), or `JUDGED_PIECES` if that is more. The result is the windows, with the findings about each dimension on that
 dimension's first row. Groups are shared out together, because a call costs as much as some hundred windows.
 
 The stats of the segments, which have no group, pass through. What the policies attach to a group passes

@@ -8,7 +8,7 @@ old one by renaming. `summary.json` comes last, so that a reader that waits for 
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -53,6 +53,17 @@ def staged(out: Path) -> Iterator[Path]:
             # Removed only if it is empty, which means that there is no report.
             with suppress(OSError):
                 out.rmdir()
+
+
+def keep_groups(windows: Path, groups: Sequence[str]) -> None:
+    """Remove the windows of all other groups, a batch at a time."""
+    import pyarrow.dataset as ds
+
+    whole = windows.with_name("whole")
+    windows.rename(whole)
+    kept = ds.dataset(whole).scanner(filter=ds.field("group").isin(groups))
+    ds.write_dataset(kept, windows, format="parquet")
+    shutil.rmtree(whole)
 
 
 def check(out: Path) -> None:

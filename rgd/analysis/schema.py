@@ -97,6 +97,9 @@ PIECES: Final = _columns(
     stats="string",
 )
 
+#: Pieces between tasks (`rgd.analysis.packets`).
+PACKETS: Final = _columns(bucket="bigint", packet="binary")
+
 #: What one record says of clocks (`rgd.analysis.headers`), read in a pass before the others.
 HEADERS: Final = _columns(
     broker="string",
@@ -136,9 +139,12 @@ WINDOWS: Final = _columns(
     "share:double,part:double,ratio:double,weight:bigint>>",
 )
 
-#: What the executors answer with: windows, with the findings about all of them (JSON) on the first
+#: What judging gives: windows, with the findings about all of them (JSON) on the first
 #: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
 JUDGED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
+
+#: What of these the driver gets.
+FOUND: Final = _columns(group="string", kind="string", findings="string")
 
 
 def ddl(columns: Columns) -> str:
@@ -165,6 +171,7 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
     )
     types = {
         "string": pa.string(),
+        "binary": pa.binary(),
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),

@@ -1,0 +1,45 @@
+"""Pieces come out of packets as they went in, whole groups together.
+
+Not covered: Spark's shuffle of packets (tests/integration/spark).
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rgd.analysis import packets
+from rgd.analysis.packets import packed, unpacked
+from rgd.analysis.places import find_segments
+from rgd.analysis.reading import segment_pieces
+from rgd.core.units import Kind
+from tests.support.log_maker import LogMaker, Usage
+
+
+@pytest.mark.parametrize("packed_max", [1, 10_000])
+def test_every_piece_comes_out_once_with_those_of_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed_max: int
+) -> None:
+    monkeypatch.setattr(packets, "PACKED_MAX", packed_max)
+    for broker in ("b1", "b2"):
+        maker = LogMaker(tmp_path / broker, broker)
+        names = [f"group-{number}" for number in range(7)]
+        maker.rounds(5, *(Usage(name, 1, kind=kind) for name in names for kind in Kind))
+        maker.close()
+    pieces = [
+        batch
+        for segment in find_segments([str(tmp_path)])
+        for batch in segment_pieces(segment, 1000, round_ms=1000.0)
+    ]
+
+    sent = pa.Table.from_batches(list(packed(pieces, 3)))
+    assert set(sent["bucket"].to_pylist()) == {0, 1, 2}
+    # Spark hands batches over wherever it likes.
+    rows = sent.sort_by("bucket").to_batches(max_chunksize=2)
+    found = pa.Table.from_batches(list(unpacked(rows))).to_pylist()
+
+    given = pa.Table.from_batches(pieces).to_pylist()
+    assert sorted(map(str, found)) == sorted(map(str, given))
+    keys = [(row["group"], row["kind"]) for row in found if row["group"]]
+    changes = [key for number, key in enumerate(keys) if key != keys[number - 1]]
+    assert len(changes) == len(set(changes)) == 14
