@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 #: Of the quota that is wanted, what is admitted over the whole demo; 0.85 if shares stayed equal.
 UTILISATION_MIN = 0.9
-#: Of the whole demo, how long a broker may be starved; 0.3 if the idle one got nothing when it wakes, or the restarted one.
+#: Of the whole demo, how long a broker may be starved; a phase in which one got nothing is more.
 STARVED_MAX = 0.1
 #: Jain's index over the whole demo; 0.93 if those of the first phase stayed.
 JAIN_MIN = 0.97
