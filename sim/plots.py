@@ -4,7 +4,7 @@ Law: a picture shows a table (`sim.table`) and nothing else, and the same table 
 
 Few brokers are drawn in a colour of their own, the same in every panel, with their names at the ends
 of their lines: those whose max-min part moves most. The others are drawn in grey behind them. Shares
-are steps, because they hold for a round. matplotlib comes with the extra `report` and is imported
+are steps, because they hold for a round. matplotlib comes with the extra `test` and is imported
 when something is drawn.
 """
 

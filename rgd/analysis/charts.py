@@ -1,31 +1,27 @@
 """Draws the windows of one group, kind and dimension: three plots over one time axis, as inline SVG.
 
-Law: the SVG works in any HTML page: it has no external fonts, scripts, identifiers or addresses,
-and no colours of its own. Each colour is drawn as a placeholder and replaced by a CSS variable of the
-page, which has a value for light and for dark. Text stays text.
+Law: the SVG works in any HTML page: it has no fonts, scripts, identifiers or addresses, and no colours of its
+own, but CSS variables of the page, which have a value for light and for dark. Text stays text.
 
 The first plot has the admitted rates, stacked by broker, with the demand and the quota. The second has each
 broker's share and its max-min part, and the third Jain's index and the lowest ratio. At most `POINTS_MAX` points
 are drawn: means of the windows between them, or the minimum for the lowest ratio.
+
+Decision 70 says why no library draws them.
 """
 
-import re
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
+from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Judged
-from rgd.analysis.figures import moment
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Most points on the time axis; a screen has not many more pixels.
 POINTS_MAX: Final = 400
@@ -33,52 +29,21 @@ POINTS_MAX: Final = 400
 #: Brokers with a colour of their own; the rest are drawn together.
 COLOURS: Final = 8
 
-#: Stand-ins for the page's variables, as matplotlib writes them.
-_INK: Final = "#010101"
-_MUTED: Final = "#020202"
-_GRID: Final = "#030303"
-_REST: Final = "#040404"
-_SERIES: Final = tuple(f"#0a0a{number:02x}" for number in range(1, COLOURS + 1))
-_VARIABLES: Final = {
-    _INK: "var(--ink)",
-    _MUTED: "var(--muted)",
-    _GRID: "var(--grid)",
-    _REST: "var(--rest)",
-    **{stand_in: f"var(--broker-{index})" for index, stand_in in enumerate(_SERIES, 1)},
-}
+#: Units of the drawing; a page scales it.
+_WIDTH: Final = 792
+_HEIGHTS: Final = (194, 122, 86)
+_LEFT, _RIGHT, _TOP, _BOTTOM, _GAP = 56, 8, 22, 36, 32
+_FONT: Final = 9
+#: Between the lines of a hatch.
+_HATCH: Final = 4
 
-_LONG_NUMBER: Final = re.compile(r"(\.\d\d)\d+")
+#: Most steps of an axis.
+_STEPS_MAX: Final = 5
+_TIME_STEPS_MAX: Final = 10
 
-_WIDTH_IN: Final = 11.0
-_HEIGHTS_IN: Final = (2.7, 1.7, 1.2)
-_LEFT_IN, _RIGHT_IN, _TOP_IN, _BOTTOM_IN, _GAP_IN = 0.72, 0.1, 0.3, 0.5, 0.42
-_STYLE: Final[dict[Any, Any]] = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
-    "text.color": _INK,
-    "axes.edgecolor": _GRID,
-    "axes.labelcolor": _MUTED,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.grid.axis": "y",
-    "grid.color": _GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "lines.linewidth": 1.5,
-    "lines.solid_capstyle": "butt",
-    "hatch.linewidth": 0.6,
-}
+_INK: Final = "var(--ink)"
+_MUTED: Final = "var(--muted)"
+_REST: Final = "var(--rest)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,53 +95,34 @@ def draw(
         steps_ms: moments to mark.
         coloured: brokers in the order of colours, at most `COLOURS`.
     """
-    import matplotlib as mpl
-
     dimension, rates = next(iter(windows.rates.items()))
     unit_s, unit = _time_unit(windows, window_ms)
     origin = int(windows.start_ms[0])
     points = gather(windows, rates, judged, window_ms=window_ms, unit_ms=unit_s * 1000)
-    indices = [windows.brokers.index(name) for name in coloured if name in windows.brokers]
-    colours = [_SERIES[coloured.index(windows.brokers[index])] for index in indices]
-    others = [index for index in range(len(windows.brokers)) if index not in indices]
-    with mpl.rc_context(_STYLE | {"svg.hashsalt": f"{windows.group}/{windows.kind}/{dimension}"}):
-        figure, axes = _panels(has_quota=bool(np.isfinite(points.quota).any()))
-        _draw_amounts(axes[0], points, (indices, colours, others), dimension)
-        if len(axes) > 1:
-            _draw_shares(axes[1], points, (indices, colours), dimension)
-            _draw_fairness(axes[2], points)
-        for axis in axes:
-            for at in steps_ms:
-                position = (at - origin) / 1000 / unit_s
-                axis.axvline(position, color=_MUTED, linewidth=0.9, linestyle=(0, (1, 3)))
-            axis.margins(x=0)
-        axes[-1].set_xlabel(f"{unit} since {moment(origin)} UTC")
-        svg = StringIO()
-        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+    numbers = {name: number for number, name in enumerate(coloured, 1)}
+    colours = {
+        index: numbers[name] for index, name in enumerate(windows.brokers) if name in numbers
+    }
+    has_quota = bool(np.isfinite(points.quota).any())
+    span = float(points.edges[-1])
+    x = _LEFT + points.edges / span * (_WIDTH - _LEFT - _RIGHT)
+    plots = [_amounts(x, points, colours, dimension)]
+    if has_quota:
+        plots += [_shares(x, points, colours, dimension), _fairness(x, points)]
+    bottom = _TOP + sum(_HEIGHTS[: len(plots)]) + _GAP * (len(plots) - 1)
+    marks = [(at - origin) / 1000 / unit_s / span for at in steps_ms]
+    drawn = [
+        *plots,
+        _times(span, bottom, f"{unit} since {figures.moment(origin)} UTC"),
+        *(_mark(part, bottom) for part in marks if 0 <= part <= 1),
+    ]
     return Chart(
-        svg=adopt(svg.getvalue()),
-        colours=tuple(
-            (coloured.index(windows.brokers[index]) + 1, windows.brokers[index])
-            for index in indices
-        ),
-        rest=len(others),
+        svg=f'<svg viewBox="0 0 {_WIDTH} {bottom + _BOTTOM}" font-size="{_FONT}">{"".join(drawn)}</svg>',
+        colours=tuple((number, windows.brokers[index]) for index, number in colours.items()),
+        rest=len(windows.brokers) - len(colours),
         has_steps=bool(steps_ms),
         has_recovered=bool((points.recovered > 0).any()),
     )
-
-
-def adopt(svg: str) -> str:
-    """Adapt matplotlib's SVG for embedding in a page."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"| version="[^"]*"', "", svg)
-    svg = re.sub(r'(<svg)( [^>]*?)(width|height)="[^"]*" (width|height)="[^"]*"', r"\1\2", svg)
-    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
-    # A hundredth of a point is finer than any screen, and halves the page's size.
-    svg = re.sub(r' d="[^"]*"', lambda path: _LONG_NUMBER.sub(r"\1", path[0]), svg)
-    svg = svg.replace("xlink:href", "href").replace(" font-family: 'DejaVu Sans', sans-serif;", "")
-    return re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], svg)
 
 
 def gather(
@@ -229,134 +175,162 @@ class _Fill:
         return np.where(np.isfinite(lowest), lowest, np.nan)
 
 
-def _panels(*, has_quota: bool) -> tuple["Figure", "list[Axes]"]:
-    """The plots, one above the other; without a quota there are no shares and no verdict."""
-    from matplotlib.figure import Figure
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """One plot: lines and areas in steps, over an axis that begins at 0."""
 
-    heights = _HEIGHTS_IN if has_quota else _HEIGHTS_IN[:1]
-    # Inches, so that text has the same space in every plot. matplotlib's own layouts draw twice.
-    height = _TOP_IN + sum(heights) + _GAP_IN * (len(heights) - 1) + _BOTTOM_IN
-    figure = Figure(figsize=(_WIDTH_IN, height))
-    grid = figure.add_gridspec(
-        len(heights),
-        1,
-        left=_LEFT_IN / _WIDTH_IN,
-        right=1 - _RIGHT_IN / _WIDTH_IN,
-        top=1 - _TOP_IN / height,
-        bottom=_BOTTOM_IN / height,
-        hspace=_GAP_IN * len(heights) / sum(heights),
-        height_ratios=heights,
-    )
-    axes: Any = grid.subplots(sharex=True, squeeze=False)
-    return figure, list(axes[:, 0])
+    #: (P + 1,); where points begin, and the last one ends.
+    x: Floats
+    #: Where the plot begins and ends.
+    top: float
+    height: float
+    #: The value at its upper end.
+    most: float
+
+    @classmethod
+    def of(cls, x: Floats, place: int, *values: Floats) -> "_Plot":
+        """The plot at a place from above, high enough for some values."""
+        top = _TOP + sum(_HEIGHTS[:place]) + _GAP * place
+        known = [column[np.isfinite(column)] for column in values]
+        most = max((float(column.max()) for column in known if column.size), default=0.0)
+        return cls(x, top, _HEIGHTS[place], 1.05 * most if most > 0 else 1.0)
+
+    def y(self, values: Floats) -> Floats:
+        """Where values are."""
+        heights: Floats = self.top + self.height * (1 - values / self.most)
+        return heights
+
+    def line(self, values: Floats, colour: str, width: float, dashes: str = "") -> str:
+        """A line in steps, with a gap where there is no value."""
+        dashed = f";stroke-dasharray: {dashes}" if dashes else ""
+        style = f"fill: none;stroke: {colour};stroke-width: {width}{dashed}"
+        return f'<path d="{_path(self.x, self.y(values))}" style="{style}"/>'
+
+    def area(self, low: Floats, high: Floats, colour: str) -> str:
+        """What is between two lines in steps."""
+        there = _path(self.x, self.y(high))
+        back = _path(self.x[::-1], self.y(low)[::-1], follows=True)
+        return f'<path d="{there}{back}Z" style="fill: {colour};fill-opacity: 0.75"/>'
+
+    def hatch(self, high: Floats, where: Ints) -> str:
+        """Upright lines over some points, from the axis to a height."""
+        foot, heads = self.top + self.height, self.y(high)
+        lines = "".join(
+            f"M{x:.1f} {foot:.1f}V{heads[point]:.1f}"
+            for point in where.tolist()
+            for x in np.arange(self.x[point], self.x[point + 1], _HATCH)
+        )
+        return f'<path d="{lines}" style="stroke: {_INK};stroke-width: 0.6"/>'
+
+    def axis(self, title: str, dimension: str) -> str:
+        """The grid with its numbers, and the title."""
+        steps = _even(self.most, _STEPS_MAX)
+        numbers = "".join(
+            f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" style="stroke: var(--grid);stroke-width: 0.6"/>'
+            + _text(_LEFT - 5, y + 3, figures.amount(at, dimension), "end")
+            for at, y in zip(steps, self.y(np.array(steps)).tolist(), strict=True)
+        )
+        heading = f'font-size="10" font-weight="bold" style="fill: {_INK}"'
+        return f'{numbers}<text x="{_LEFT}" y="{self.top - 8}" {heading}>{title}</text>'
 
 
-def _draw_amounts(
-    axis: "Axes", points: Points, brokers: tuple[list[int], list[str], list[int]], dimension: str
-) -> None:
-    indices, colours, others = brokers
-    layers = [
-        (points.admitted[:, index], colour) for index, colour in zip(indices, colours, strict=True)
-    ]
+def _amounts(x: Floats, points: Points, colours: dict[int, int], dimension: str) -> str:
+    plot = _Plot.of(x, 0, points.admitted.sum(axis=1), points.wanted, points.quota)
+    layers = [(points.admitted[:, index], _colour(number)) for index, number in colours.items()]
+    others = [index for index in range(points.admitted.shape[1]) if index not in colours]
     if others:
         layers.append((points.admitted[:, others].sum(axis=1), _REST))
-    ground = np.zeros(len(points.wanted))
-    for amount, colour in layers:
-        axis.fill_between(
-            points.edges,
-            _to_edge(ground),
-            _to_edge(ground + amount),
-            step="post",
-            color=colour,
-            alpha=0.75,
-            linewidth=0,
-        )
-        ground = ground + amount
-    axis.step(points.edges, _to_edge(points.wanted), where="post", color=_INK, linewidth=1.6)
-    axis.step(
-        points.edges,
-        _to_edge(points.quota),
-        where="post",
-        color=_INK,
-        linewidth=1.4,
-        linestyle=(0, (6, 3)),
-    )
-    recovered = _to_edge(points.recovered) > 0
-    if recovered.any():
-        axis.fill_between(
-            points.edges,
-            _to_edge(ground),
-            where=recovered.tolist(),
-            step="post",
-            facecolor="none",
-            edgecolor=_INK,
-            hatch="////",
-            linewidth=0,
-        )
-    axis.set_ylim(bottom=0)
-    limits = (
+    under = (
         "what was wanted and the quota" if np.isfinite(points.quota).any() else "what was wanted"
     )
-    axis.set_title(f"Admitted by broker, under {limits} ({dimension}/s)")
-    _scale(axis, dimension)
-
-
-def _draw_shares(
-    axis: "Axes", points: Points, brokers: tuple[list[int], list[str]], dimension: str
-) -> None:
-    for index, colour in zip(*brokers, strict=True):
-        axis.step(
-            points.edges,
-            _to_edge(points.share[:, index]),
-            where="post",
-            color=colour,
-            linewidth=1.8,
-        )
-        axis.step(
-            points.edges,
-            _to_edge(points.part[:, index]),
-            where="post",
-            color=colour,
-            linewidth=1.2,
-            linestyle=(0, (1, 1.5)),
-        )
-    axis.set_ylim(bottom=0)
-    axis.set_title(
-        f"Each broker's share, and dotted its max-min part of what was wanted ({dimension}/s)"
-    )
-    _scale(axis, dimension)
-
-
-def _draw_fairness(axis: "Axes", points: Points) -> None:
-    axis.axhline(1.0, color=_MUTED, linewidth=0.8)
-    axis.step(points.edges, _to_edge(points.jain), where="post", color=_INK, linewidth=1.6)
-    axis.step(
-        points.edges,
-        _to_edge(points.lowest),
-        where="post",
-        color=_INK,
-        linewidth=1.2,
-        linestyle=(0, (1, 1)),
-    )
-    top = np.nanmax(np.append(points.lowest, 1.0))
-    axis.set_ylim(0, max(1.1, float(top) * 1.05))
-    axis.set_title("Jain's index, and dotted the lowest ratio of admitted to part (1 is fair)")
-
-
-def _scale(axis: "Axes", dimension: str) -> None:
-    from matplotlib.ticker import EngFormatter, StrMethodFormatter
-
-    is_large = axis.get_ylim()[1] >= 10_000
-    axis.yaxis.set_major_formatter(
-        EngFormatter(unit="B" if dimension == "bytes" else "")
-        if is_large or dimension == "bytes"
-        else StrMethodFormatter("{x:,g}")
+    drawn = [plot.axis(f"Admitted by broker, under {under} ({dimension}/s)", dimension)]
+    ground = np.zeros(len(points.wanted))
+    for amount, colour in layers:
+        drawn.append(plot.area(ground, ground + amount, colour))
+        ground = ground + amount
+    return "".join(
+        [
+            *drawn,
+            plot.hatch(ground, np.flatnonzero(points.recovered > 0)),
+            plot.line(points.wanted, _INK, 1.6),
+            plot.line(points.quota, _INK, 1.4, "8 4"),
+        ]
     )
 
 
-def _to_edge(values: Floats) -> Floats:
-    """One more value, so that the last step is as wide as the others."""
-    return np.append(values, values[-1:])
+def _shares(x: Floats, points: Points, colours: dict[int, int], dimension: str) -> str:
+    drawn = list(colours)
+    plot = _Plot.of(x, 1, points.share[:, drawn], points.part[:, drawn])
+    title = f"Each broker's share, and dotted its max-min part of what was wanted ({dimension}/s)"
+    lines = (
+        plot.line(points.share[:, index], _colour(number), 1.8)
+        + plot.line(points.part[:, index], _colour(number), 1.2, "1.2 1.8")
+        for index, number in colours.items()
+    )
+    return plot.axis(title, dimension) + "".join(lines)
+
+
+def _fairness(x: Floats, points: Points) -> str:
+    plot = _Plot.of(x, 2, points.lowest, np.ones(1))
+    title = "Jain's index, and dotted the lowest ratio of admitted to part (1 is fair)"
+    return (
+        plot.axis(title, "")
+        + plot.line(np.ones(len(points.jain)), _MUTED, 0.8)
+        + plot.line(points.jain, _INK, 1.6)
+        + plot.line(points.lowest, _INK, 1.2, "1.2 1.2")
+    )
+
+
+def _times(span: float, bottom: float, title: str) -> str:
+    """The axis of time below all plots."""
+    width = _WIDTH - _LEFT - _RIGHT
+    numbers = (
+        _text(_LEFT + at / span * width, bottom + 12, f"{at:g}", "middle")
+        for at in _even(span, _TIME_STEPS_MAX)
+    )
+    return "".join(numbers) + _text(_LEFT + width / 2, bottom + 27, title, "middle")
+
+
+def _mark(part: float, bottom: float) -> str:
+    """A dotted line through all plots at a part of the time."""
+    x = _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
+    style = f"stroke: {_MUTED};stroke-width: 0.9;stroke-dasharray: 0.9 2.7"
+    return f'<path d="M{x:.1f} {_TOP}V{bottom}" style="{style}"/>'
+
+
+def _path(x: Floats, y: Floats, *, follows: bool = False) -> str:
+    """Steps from left to right or back: each of `y` from one of `x` to the next; NaN is a gap.
+
+    A tenth of a unit is finer than any screen.
+    """
+    steps: list[str] = []
+    is_down, last = follows, ""
+    ends = [f"{at:.1f}" for at in x.tolist()]
+    for begin, end, at in zip(ends, ends[1:], y.tolist(), strict=False):
+        level = f"{at:.1f}"
+        if math.isnan(at):
+            is_down = False
+        elif is_down and level == last:
+            steps[-1] = f"H{end}"
+        else:
+            steps += [f"V{level}" if is_down else f"M{begin} {level}", f"H{end}"]
+            is_down, last = True, level
+    return "".join(steps)
+
+
+def _even(most: float, steps_max: int) -> list[float]:
+    """Round numbers from 0 to `most`: 1, 2 or 5 times a power of ten apart."""
+    power = 10.0 ** math.floor(math.log10(most / steps_max))
+    step = next(power * times for times in (1, 2, 5, 10) if most <= power * times * steps_max)
+    return [round(step * number, 12) for number in range(math.floor(most / step) + 1)]
+
+
+def _text(x: float, y: float, words: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill: {_MUTED}">{words}</text>'
+
+
+def _colour(number: int) -> str:
+    return f"var(--broker-{number})"
 
 
 def _time_unit(windows: GroupWindows, window_ms: int) -> tuple[float, str]:

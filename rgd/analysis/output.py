@@ -16,11 +16,12 @@ from typing import Final
 from rgd.errors import ConfigError, Fault
 
 WINDOWS: Final = "windows"
+GROUPS: Final = "groups"
 PAGE: Final = "report.html"
 SUMMARY: Final = "summary.json"
 
 #: In the order in which they are replaced.
-PARTS: Final = (WINDOWS, PAGE, SUMMARY)
+PARTS: Final = (WINDOWS, GROUPS, PAGE, SUMMARY)
 
 _STAGING: Final = ".rgd-report-"
 
@@ -98,7 +99,8 @@ def _replace(staging: Path, part: str, out: Path) -> None:
     target = out / part
     if target.is_dir():
         target.rename(staging / f"former-{part}")
-    (staging / part).replace(target)
+    if (staging / part).exists():
+        (staging / part).replace(target)
 
 
 def _unfit(out: Path, why: str) -> ConfigError:

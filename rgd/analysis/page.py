@@ -2,11 +2,11 @@
 
 Law: it has no external address, script, font or picture. Every name from the log is escaped. Every plot
 has a title, a description, a legend and a table of its brokers, so that no information is in colours
-alone. `page.html` is the template, `page.css` the style, for light and for dark, and `page.js` sorts and searches the
-table of groups, which is whole without it.
+alone. `page.html` is the template, `group.html` that of a group's own file, `page.css` the style of both, for light and for
+dark, and `page.js` sorts and searches the table of groups, which is whole without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import compared, figures, starved_times, tables, what_if, wording
+from rgd.analysis import compared, figures, heat, tables, what_if, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
+from rgd.analysis.chunks import Floats
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
@@ -46,9 +47,15 @@ class Section:
 
     finding: Finding
     chart: Chart
+    #: Of `heat.cells_of`.
+    cells: Floats
+    #: The file of its own that it is in, beside the page; none: it is on the page.
+    file: str | None = None
 
     @classmethod
-    def of(cls, finding: Finding, table: Any, facts: LogFacts) -> "Section":
+    def of(
+        cls, finding: Finding, table: Any, facts: LogFacts, file: str | None = None
+    ) -> "Section":
         """Draw the windows (a `pyarrow.Table` of `schema.WINDOWS`)."""
         windows, judged = tables.read(table)
         chart = draw(
@@ -58,33 +65,51 @@ class Section:
             steps_ms=[step["at_ms"] for step in finding["steps"]],
             coloured=_coloured(windows, facts),
         )
-        return cls(finding, chart)
+        return cls(finding, chart, heat.cells_of(windows.start_ms, judged.lowest, facts), file)
+
+    @property
+    def anchor(self) -> str:
+        """Names it on its page."""
+        return _anchor(self.finding)
 
 
 def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Section]) -> str:
-    """The whole page."""
-    here = files(__package__)
-    frame = Template(here.joinpath("page.html").read_text(encoding="utf-8"))
+    """The whole page, but for sections with files of their own."""
     when = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
-    plotted = {_anchor(section.finding) for section in sections}
+    links = {section.anchor: section.file or f"#{section.anchor}" for section in sections}
     left_out = len(findings) - len(sections)
-    return frame.substitute(
-        style=here.joinpath("page.css").read_text(encoding="utf-8"),
+    return Template(_text_of("page.html")).substitute(
+        style=_text_of("page.css"),
         when=when,
-        table=_groups_table(worst_first(findings), plotted),
+        table=_groups_table(worst_first(findings), links),
         columns="a dash is what cannot be said."
         + (f" {left_out} groups that were short of less are not plotted." if left_out else ""),
         found="\n".join(
             f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
         ),
-        when_starved=starved_times.section(findings, facts),
+        heat=heat.section([(section.finding, section.cells) for section in sections], facts),
         compared=_asked("Then and now", "compared", compared, findings),
         what_if=_asked("What if", "what-if", what_if, findings),
-        sections="\n".join(_section(section) for section in sections),
+        sections="\n".join(_section(section) for section in sections if section.file is None),
         log=_log(facts),
-        script=here.joinpath("page.js").read_text(encoding="utf-8"),
+        script=_text_of("page.js"),
         version=escape(__version__),
     )
+
+
+def render_group(section: Section, facts: LogFacts) -> str:
+    """The page of one section, in its own file."""
+    return Template(_text_of("group.html")).substitute(
+        style=_text_of("page.css"),
+        name=escape(section.finding["group"]),
+        when=f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC",
+        section=_section(section),
+        version=escape(__version__),
+    )
+
+
+def _text_of(file: str) -> str:
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
 def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
@@ -97,7 +122,7 @@ def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
     return [windows.brokers[index] for index in sorted(largest.tolist())]
 
 
-def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
+def _groups_table(findings: Sequence[Finding], links: Mapping[str, str]) -> str:
     heads = "".join(
         f'<th scope="col"{_text_class(index)}>{escape(name)}</th>'
         for index, name in enumerate(wording.COLUMNS)
@@ -105,9 +130,8 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
     rows = []
     for finding in findings:
         cells = [escape(cell) for cell in wording.table_row(finding)]
-        anchor = _anchor(finding)
-        if anchor in plotted:
-            cells[0] = f'<a href="#{anchor}">{cells[0]}</a>'
+        if link := links.get(_anchor(finding)):
+            cells[0] = f'<a href="{link}">{cells[0]}</a>'
         marks = [""] * len(cells)
         # One window may be the delay of one exchange, so the lowest ratio by itself is not marked.
         marks[wording.COLUMNS.index("starved")] = _mark(is_starved=bool(finding["starved_s"]))
@@ -174,7 +198,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: int)
 def _section(section: Section) -> str:
     finding, chart = section.finding, section.chart
     name, what = escape(finding["group"]), escape(f"{finding['kind']}, {finding['dimension']}")
-    anchor = _anchor(finding)
+    anchor = section.anchor
     label = (
         f'role="img" aria-labelledby="{anchor}-title {anchor}-desc"><title id="{anchor}-title">'
         f'{name}, {what} over time</title><desc id="{anchor}-desc">{escape(_description(finding))}</desc>'

@@ -13,8 +13,10 @@ written as Parquet. The findings come back with them; the page is drawn here.
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,8 +36,13 @@ from rgd.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Most groups (with kind and dimension) with a section with plots; the rest are in the table only.
+    from rgd.analysis.page import Section
+
+#: Groups (with kind and dimension) with plots on the page, and on it or in files of their own; the rest are in the table.
 PLOTTED_MAX: Final = 24
+DRAWN_MAX: Final = 200
+#: Groups whose windows are read together.
+READ_TOGETHER: Final = 24
 
 #: Windows are whole milliseconds, and shorter than logs.
 WINDOW_S_MIN: Final = 0.001
@@ -159,7 +166,7 @@ def run_report(
         progress("drawing")
         groups = tuple(sorted(judged.findings, key=_order))
         summary = Summary(groups, facts, out / output.PAGE, asked)
-        _write_page(summary, staging)
+        _write_pages(summary, staging)
         text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
         (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
@@ -214,24 +221,40 @@ def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:
     return (finding["group"], finding["kind"] != "publish", finding["dimension"] != "messages")
 
 
-def _write_page(summary: Summary, staging: Path) -> None:
-    """Draw the worst groups; write the page."""
-    from rgd.analysis.page import Section, render
+def _write_pages(summary: Summary, staging: Path) -> None:
+    """Draw the worst groups; write the page, and the files of groups that are not on it."""
+    from rgd.analysis.page import render, render_group
 
-    sections = [
-        Section.of(finding, _windows_of(finding, staging / output.WINDOWS), summary.facts)
-        for finding in worst_first(summary.groups)[: summary.asked.top or PLOTTED_MAX]
-    ]
+    on_page = summary.asked.top or PLOTTED_MAX
+    drawn = worst_first(summary.groups)[: summary.asked.top or DRAWN_MAX]
+    sections = list(_sections(drawn, on_page, staging / output.WINDOWS, summary.facts))
+    if len(sections) > on_page:
+        (staging / output.GROUPS).mkdir()
+    for section in sections[on_page:]:
+        assert section.file is not None
+        page = render_group(section, summary.facts)
+        (staging / section.file).write_text(page, encoding="utf-8")
     page = render(summary.groups, summary.facts, sections)
     (staging / output.PAGE).write_text(page, encoding="utf-8")
 
 
-def _windows_of(finding: dict[str, Any], folder: Path) -> Any:
-    """The windows of one group, kind and dimension, as a `pyarrow.Table`."""
+def _sections(
+    findings: Sequence[dict[str, Any]], on_page: int, windows: Path, facts: LogFacts
+) -> Iterator["Section"]:
+    """Draw findings; the windows of some groups are in memory at once."""
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    keys = ("group", "kind", "dimension")
-    return pq.read_table(folder, filters=[(key, "==", finding[key]) for key in keys])
+    from rgd.analysis.page import Section
+
+    for first in range(0, len(findings), READ_TOGETHER):
+        some = findings[first : first + READ_TOGETHER]
+        names = sorted({finding["group"] for finding in some})
+        table = pq.read_table(windows, filters=[("group", "in", names)])
+        for number, finding in enumerate(some, first):
+            is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
+            file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"
+            yield Section.of(finding, table.filter(reduce(and_, is_its)), facts, file)
 
 
 def _check_window(window_s: float | None, *, has_lake: bool) -> None:

@@ -127,7 +127,7 @@ def require_spark() -> None:
     Raises:
         SparkMissing: names the missing ones.
     """
-    absent = [name for name in ("pyspark", "pyarrow", "matplotlib") if find_spec(name) is None]
+    absent = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
     if absent:
         raise SparkMissing(f"{', '.join(absent)} not installed: pip install 'rgd[report]'")
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = ("pyspark", "pyarrow", "pandas", "matplotlib")
+HEAVY = ("pyspark", "pyarrow", "pandas")
 DAEMON = ("rgd.adapters", "rgd.app", "rgd.cli", "rgd.config", "asyncio", "aiohttp", "pydantic")
 
 
@@ -27,4 +27,4 @@ def test_the_door_loads_nothing_heavy() -> None:
 def test_an_executor_loads_neither_the_daemon_nor_the_plots(module: str) -> None:
     loaded = loaded_by(module)
 
-    assert not loaded & {*DAEMON, "matplotlib", "pandas"}
+    assert not loaded & {*DAEMON, "pandas"}

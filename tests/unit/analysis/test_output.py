@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.analysis.output import PAGE, PARTS, SUMMARY, WINDOWS, staged
+from rgd.analysis.output import GROUPS, PAGE, PARTS, SUMMARY, WINDOWS, staged
 from rgd.errors import ConfigError
 
 
@@ -15,6 +15,7 @@ def write(out: Path, what: str) -> None:
     with staged(out) as staging:
         (staging / WINDOWS).mkdir()
         (staging / WINDOWS / f"{what}.parquet").write_text(what)
+        (staging / GROUPS).mkdir()
         (staging / PAGE).write_text(what)
         (staging / SUMMARY).write_text('{"groups": []}')
 
@@ -36,6 +37,16 @@ def test_a_rerun_replaces_every_part(tmp_path: Path) -> None:
     assert names(tmp_path) == sorted(PARTS)
     assert names(tmp_path / WINDOWS) == ["second.parquet"]
     assert (tmp_path / PAGE).read_text() == "second"
+
+
+def test_a_rerun_without_files_of_groups_removes_them(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    with staged(tmp_path) as staging:
+        (staging / WINDOWS).mkdir()
+        (staging / PAGE).touch()
+        (staging / SUMMARY).write_text('{"groups": []}')
+
+    assert names(tmp_path) == [PAGE, SUMMARY, WINDOWS]
 
 
 def test_a_report_that_fails_leaves_the_former_one(tmp_path: Path) -> None:

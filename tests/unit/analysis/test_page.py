@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rgd.analysis import charts, tables
-from rgd.analysis.page import Section, render
+from rgd.analysis.page import Section, render, render_group
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 pytestmark = pytest.mark.slow
@@ -41,9 +41,7 @@ def page_of(
         maker.rounds(5, Usage("gold", 10, 10, quota=quota, share=quota and quota / brokers))
         maker.close()
     logs = read_logs(folder)
-    found = logs.found()
-    table = tables.write(logs.windows(), "messages", logs.judged())
-    return render([found], logs.facts(), [Section.of(found, table, logs.facts())])
+    return render([logs.found()], logs.facts(), [section_of(logs)])
 
 
 def drawings(page: str) -> list[ET.Element]:
@@ -141,22 +139,74 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
         assert f"{name}:" in dark, name
 
 
-def test_when_brokers_were_starved_is_drawn_and_said(tmp_path: Path, read_logs: ReadLogs) -> None:
-    for name, admitted in ((HOSTILE, 10), ("hog", 90)):
-        maker = LogMaker(tmp_path / f"{admitted}", name)
+def section_of(logs: Any, file: str | None = None) -> Section:
+    """The section of the group gold."""
+    table = tables.write(logs.windows(), "messages", logs.judged())
+    return Section.of(logs.found(), table, logs.facts(), file)
+
+
+def uneven(folder: Path, *, admitted: int, broker: str = "poor") -> None:
+    """Two brokers, of which one gets no more than `admitted` of its 50 in the second half of 20 s."""
+    for name, got in ((broker, admitted), ("hog", 100 - admitted)):
+        maker = LogMaker(folder / f"{got}", name)
         maker.rounds(10, Usage("gold", 50, 50, quota=100, share=50))
-        maker.rounds(10, Usage("gold", admitted, 90, quota=100, share=50))
+        maker.rounds(10, Usage("gold", got, 90, quota=100, share=50))
         maker.close()
+
+
+def heat_of(page: str) -> str:
+    """The one row of when it was not fair."""
+    (row,) = re.findall(r'<tr><th scope="row">gold <small>.*?</tr>', page, re.DOTALL)
+    return str(row)
+
+
+def test_when_brokers_were_starved_is_drawn_and_said(tmp_path: Path, read_logs: ReadLogs) -> None:
+    uneven(tmp_path, admitted=10, broker=HOSTILE)
     logs = read_logs(tmp_path)
 
-    page = render([logs.found()], logs.facts(), [])
+    row = heat_of(render([logs.found()], logs.facts(), [section_of(logs)]))
 
-    (row,) = re.findall(r'<tr><th scope="row">gold <small>.*?</tr>', page, re.DOTALL)
     # The log has 19 s; the last ten.
     assert re.findall(r'<rect x="(\d+)" width="(\d+)"', row) == [("473", "526")]
     assert "&lt;script&gt;" in row
     assert "04:11:50 to 2026-11-21 04:12:00" in row
-    assert "When brokers were starved" not in page_of(tmp_path / "fair", read_logs)
+    assert "When it was not fair" not in page_of(tmp_path / "fair", read_logs)
+
+
+def test_unfair_times_without_a_starved_broker_are_shaded(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    uneven(tmp_path, admitted=30)
+    logs = read_logs(tmp_path)
+
+    row = heat_of(render([logs.found()], logs.facts(), [section_of(logs)]))
+
+    # 30 of 50, in the last ten of 19 cells.
+    shades = re.findall(
+        r'<rect class="low" x="(\d+)" width="(\d+)" height="10" opacity="([.\d]+)"', row
+    )
+    assert shades == [("473", "526", "0.4")]
+    assert row.count("<rect") == 1
+    assert 'class="bad"' not in row
+
+
+def test_a_group_with_a_file_of_its_own_is_linked_and_drawn_there(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    uneven(tmp_path, admitted=30)
+    logs = read_logs(tmp_path)
+    section = section_of(logs, "groups/025.html")
+
+    page = render([logs.found()], logs.facts(), [section])
+    own = render_group(section, logs.facts())
+
+    assert '<a href="groups/025.html">gold</a>' in page
+    assert 'role="img"' not in page
+    assert heat_of(page)
+    (drawing,) = drawings(own)
+    assert drawing.attrib["role"] == "img"
+    hrefs = [attrs["href"] for _, attrs in Outline(own).tags if "href" in attrs]
+    assert hrefs == ["../report.html"]
 
 
 def test_names_from_the_log_are_only_text(tmp_path: Path, read_logs: ReadLogs) -> None:

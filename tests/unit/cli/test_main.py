@@ -20,7 +20,7 @@ from rgd.version import __version__
 from tests.support.log_maker import LogMaker, Usage
 from tests.unit.cli.conftest import Rgd
 
-HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "matplotlib", "numpy")
+HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "numpy")
 #: Not needed to show help either (typer itself brings pydantic).
 UNNEEDED = (
     "rgd.config",

@@ -1,0 +1,101 @@
+"""The part of the page that shows where and when it was not fair: a row a group over the whole time of the log.
+
+Law: each starved interval of the findings is drawn (`findings.STARVED_LISTED_MAX` a group), red, and the longest of a group
+is in words beside it. Behind them is the lowest ratio of each stretch of time, darker the lower. Groups that were fair
+all the time have no row; there are at most `ROWS_MAX`.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from rgd.analysis import figures
+from rgd.analysis.chunks import Floats
+from rgd.analysis.log_facts import LogFacts
+from rgd.core.exchange.columns import Ints
+
+#: Rows of the section; the table of groups has the others.
+ROWS_MAX: Final = 50
+#: Most stretches of time in a row.
+CELLS_MAX: Final = 100
+#: A lowest ratio of less is drawn.
+FAIR: Final = 0.9
+#: How finely times are drawn.
+_STEPS: Final = 1000
+
+Finding = dict[str, Any]
+
+
+def cells_of(start_ms: Ints, lowest: Floats, facts: LogFacts) -> Floats:
+    """[cells] the lowest ratio in each stretch of the log's time; 1 where there is none.
+
+    Args:
+        start_ms: [windows] where windows begin.
+        lowest: [windows] the lowest ratio in each; NaN for none.
+        facts: has the time of the log, and the windows' length.
+    """
+    length = max(1, facts.to_ms - facts.from_ms)
+    size = max(1, min(CELLS_MAX, round(length / facts.window_ms)))
+    cells = np.ones(size)
+    places = np.clip((start_ms - facts.from_ms) * size // length, 0, size - 1).astype(np.int64)
+    np.minimum.at(cells, places, np.nan_to_num(lowest, nan=1.0))
+    return cells
+
+
+def section(rows: Sequence[tuple[Finding, Floats]], facts: LogFacts) -> str:
+    """The section, of findings with their cells, worst first; nothing where all was fair."""
+    unfair = [row for row in rows if row[0]["starved"] or (row[1] < FAIR).any()]
+    if not unfair:
+        return ""
+    body = "\n".join(_row(finding, cells, facts) for finding, cells in unfair[:ROWS_MAX])
+    more = len(unfair) - ROWS_MAX
+    note = f" {more} more groups have such times." if more > 0 else ""
+    ends = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
+    heads = f'<th class="text">group</th><th class="text">{ends}</th><th>starved</th><th class="text">longest</th>'
+    return (
+        '<section aria-labelledby="when"><h2 id="when">When it was not fair</h2><div class="scroll">'
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<p class="note">The darker, the lower the lowest ratio; red is a starved broker.{note}</p></section>'
+    )
+
+
+def _row(finding: Finding, cells: Floats, facts: LogFacts) -> str:
+    name = f"{escape(finding['group'])} <small>{finding['kind']}, {finding['dimension']}</small>"
+    starved = "".join(_interval(one["from_ms"], one["to_ms"], facts) for one in finding["starved"])
+    words = span = figures.NOTHING
+    if finding["starved"]:
+        longest = finding["starved"][0]
+        span = figures.span(finding["starved_s"])
+        words = f"{longest['broker']}, {figures.moment(longest['from_ms'])} to {figures.moment(longest['to_ms'])}"
+    return (
+        f'<tr><th scope="row">{name}</th><td class="when"><svg viewBox="0 0 {_STEPS} 10" preserveAspectRatio="none" '
+        f'aria-hidden="true">{_shades(cells)}{starved}</svg></td>'
+        f'<td class="{"bad" if finding["starved"] else "none"}">{span}</td>'
+        f'<td class="text">{escape(words)}</td></tr>'
+    )
+
+
+def _shades(cells: Floats) -> str:
+    """The cells that were not fair; those of the same shade in a row are one."""
+    shades = np.where(cells < FAIR, np.ceil((1 - np.clip(cells, 0, 1)) * 10) / 10, 0.0).tolist()
+    drawn, begin = [], 0
+    for shade, run in groupby(shades):
+        end = begin + sum(1 for _ in run)
+        if shade:
+            x, width = begin * _STEPS // len(cells), (end - begin) * _STEPS // len(cells)
+            drawn.append(
+                f'<rect class="low" x="{x}" width="{width}" height="10" opacity="{shade:g}"/>'
+            )
+        begin = end
+    return "".join(drawn)
+
+
+def _interval(from_ms: int, to_ms: int, facts: LogFacts) -> str:
+    """A bar, wide enough to be seen."""
+    length = max(1, facts.to_ms - facts.from_ms)
+    begin = (from_ms - facts.from_ms) * _STEPS // length
+    width = max(2, (to_ms - from_ms) * _STEPS // length)
+    return f'<rect x="{begin}" width="{width}" height="10"/>'
