@@ -18,15 +18,17 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from bench.harness import run
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
-from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.columns import ShareColumns, UsageColumns, kind_code, policy_code
 from rgd.core.exchange.messages import RoundRecord, Sender
-from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
-from rgd.core.units import NS_PER_S, Kind, Pair, to_milli
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import MILLI, NS_PER_S, Kind
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.log_records import LogEncoder
 from rgd.wire.segment import encode_stored, segment_name
@@ -35,15 +37,14 @@ START_MS = 1_795_234_300_000
 SEGMENT_ROUNDS = 1000
 
 REPORT = """\
-import sys, time
+import resource, sys, time
 from pathlib import Path
 from rgd.analysis.report import run_report
-begun = time.perf_counter()
-marks = {}
+begun, marks = time.perf_counter(), {}
 window_s = float(sys.argv[3]) or None
 run_report([sys.argv[1]], Path(sys.argv[2]), window_s=window_s, progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
 end = time.perf_counter()
-print(end - begun, end - marks["comparing"])
+print(end - begun, end - marks["comparing"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
@@ -68,7 +69,7 @@ def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
         sender=Sender(f"broker-{broker}", broker + 1),
         sequence=number + 1,
         period_ns=NS_PER_S,
-        rows=ShareColumns.of(*(_row(broker, number, group) for group in range(groups))),
+        rows=_rows(broker, number, groups),
         ended_ns=(number + 1) * NS_PER_S,
     )
     payload = encoder.encode(record)
@@ -84,37 +85,37 @@ def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
     return encode_stored(encode_entry(entry))
 
 
-def _row(broker: int, number: int, group: int) -> ShareRow:
+def _rows(broker: int, number: int, groups: int) -> ShareColumns:
     """Demand that moves about, of which each broker gets 30 of 100 at the most."""
-    wanted = 20 + (7 * broker + 3 * group + number // 20) % 40
-    admitted = min(30, wanted)
-    return ShareRow(
-        usage=UsageRow(
-            group=f"group-{group:04}",
-            kind=Kind.PUBLISH,
-            topics=3,
-            admitted=Pair(to_milli(admitted), to_milli(admitted * 1000)),
-            wanted=Pair(to_milli(wanted), to_milli(wanted * 1000)),
+    wanted = 20 + (7 * broker + 3 * np.arange(groups) + number // 20) % 40
+    admitted = np.minimum(30, wanted)
+    return ShareColumns(
+        usage=UsageColumns(
+            groups=tuple(f"group-{group:04}" for group in range(groups)),
+            kinds=np.full(groups, kind_code(Kind.PUBLISH), np.uint8),
+            topics=np.full(groups, 3),
+            admitted=np.outer(admitted, (MILLI, 1000 * MILLI)),
+            wanted=np.outer(wanted, (MILLI, 1000 * MILLI)),
         ),
-        share=(to_milli(30), None),
-        quota=(to_milli(100), None),
-        policy=SharePolicyName.MAX_MIN,
-        refused=Pair(wanted - admitted, 0),
-        admitted_total=Pair(30 * (number + 1), 30_000 * (number + 1)),
-        wanted_total=Pair(60 * (number + 1), 60_000 * (number + 1)),
+        share=np.tile((30 * MILLI, NO_RATE), (groups, 1)),
+        quota=np.tile((100 * MILLI, NO_RATE), (groups, 1)),
+        policies=np.full(groups, policy_code(SharePolicyName.MAX_MIN), np.uint8),
+        refused=np.outer(wanted - admitted, (1, 0)),
+        sent=np.ones(groups, np.bool_),
+        admitted_total=np.tile((30 * (number + 1), 30_000 * (number + 1)), (groups, 1)),
+        wanted_total=np.tile((60 * (number + 1), 60_000 * (number + 1)), (groups, 1)),
     )
 
 
-def report(log: Path, out: Path, window_s: int = 0) -> tuple[float, float]:
-    """Seconds that a report takes in a process of its own: in all, and from Spark's readiness on."""
+def report(log: Path, out: Path, window_s: int = 0) -> list[float]:
+    """Seconds that a report takes in a process of its own, in all and from Spark's readiness on; its MB."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, log, out, str(window_s)],
         check=True,
         capture_output=True,
         text=True,
     )
-    whole, work = map(float, done.stdout.split())
-    return whole, work
+    return [*map(float, done.stdout.split())]
 
 
 def reduce_all(log: Path) -> float:
@@ -141,25 +142,26 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         write_log(home / "demo", brokers=3, rounds=90, groups=3)
-        demo_s, _ = report(home / "demo", home / "demo-out")
+        demo_s, *_ = report(home / "demo", home / "demo-out")
         rows = write_log(
             home / "long", brokers=options.brokers, rounds=options.rounds, groups=options.groups
         )
         reduce_s = reduce_all(home / "long")
         convert_s, lake_bytes = convert_all(home / "long", home / "lake")
-        long_s, work_s = report(home / "long", home / "long-out", 60)
-        lake_s, lake_work_s = report(home / "lake", home / "lake-out", 60)
+        long_s, work_s, driver_mb = report(home / "long", home / "long-out", 60)
+        lake_s, lake_work_s, _ = report(home / "lake", home / "lake-out", 60)
     return {
         "demo_report_s": round(demo_s, 2),
         "long_rows": rows,
         "long_report_s": round(long_s, 2),
         "long_report_rows_per_s": round(rows / work_s),
+        "long_report_driver_mb": driver_mb,
         "lake_report_s": round(lake_s, 2),
         "lake_report_rows_per_s": round(rows / lake_work_s),
         "reduce_rows_per_s_core": round(rows / reduce_s),
         "convert_rows_per_s_core": round(rows / convert_s),
         "lake_bytes_per_row": round(lake_bytes / rows, 2),
-        # Java, or the driver; a worker is smaller.
+        # Java; a worker is smaller.
         "largest_process_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
         "cores": os.cpu_count() or 0,
     }

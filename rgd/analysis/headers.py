@@ -50,9 +50,7 @@ class Sampling:
 
 
 def segment_headers(
-    segment: Segment,
-    sampling: Sampling,
-    within: TimeRange = ALWAYS,
+    segment: Segment, sampling: Sampling, within: TimeRange = ALWAYS
 ) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
     kept: list[tuple[Any, ...]] = []

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
 _KEYS = ("group", "kind")
 
-#: Groups are divided among so many buckets, or one for so many bytes of log: a task holds the pieces of a bucket.
+#: Groups are divided among so many buckets, or one for so many bytes of log and up to so many rounds in a window:
+#: a task holds the pieces of a bucket.
 BUCKETS_MIN: Final = 16
-BUCKET_BYTES: Final = 4 << 20
+BUCKET_BYTES: Final = 256 << 10
+BUCKET_ROUNDS_MAX: Final = 16
 
 #: A task reads whole segments, some of this many bytes; a core has this many tasks, if there are as many segments.
 TASK_BYTES: Final = 8 << 20
@@ -126,7 +128,8 @@ class Job:
         """An executor's work on indexes of segments: read them and reduce them to pieces, in packets."""
         job = self
         size = sum(segment.log_bytes for segment in self.segments)
-        buckets = max(BUCKETS_MIN, size // BUCKET_BYTES)
+        rounds = min(BUCKET_ROUNDS_MAX, max(1, window_ms // timing.round_ms))
+        buckets = max(BUCKETS_MIN, int(size // (rounds * BUCKET_BYTES)))
 
         def pieces_of(places: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis import minutes

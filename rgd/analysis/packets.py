@@ -17,6 +17,8 @@ from rgd.analysis.schema import PACKETS, PIECES, arrow
 
 #: Pieces that are packed together.
 PACKED_MAX: Final = 200_000
+#: Pieces in a batch that comes out.
+UNPACKED_MAX: Final = 20_000
 
 
 def packed(batches: Iterable[Any], buckets: int) -> Iterator[Any]:
@@ -78,4 +80,5 @@ def _in_order(held: list[Any]) -> Iterator[Any]:
 
     if held:
         table = pa.concat_tables(held).sort_by([("group", "ascending"), ("kind", "ascending")])
-        yield from table.combine_chunks().to_batches()
+        held.clear()
+        yield from table.combine_chunks().to_batches(UNPACKED_MAX)

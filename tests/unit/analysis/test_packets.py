@@ -21,6 +21,7 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed_max: int
 ) -> None:
     monkeypatch.setattr(packets, "PACKED_MAX", packed_max)
+    monkeypatch.setattr(packets, "UNPACKED_MAX", 2)
     for broker in ("b1", "b2"):
         maker = LogMaker(tmp_path / broker, broker)
         names = [f"group-{number}" for number in range(7)]
@@ -36,7 +37,9 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
     assert set(sent["bucket"].to_pylist()) == {0, 1, 2}
     # Spark hands batches over wherever it likes.
     rows = sent.sort_by("bucket").to_batches(max_chunksize=2)
-    found = pa.Table.from_batches(list(unpacked(rows))).to_pylist()
+    batches = list(unpacked(rows))
+    assert {len(batch) for batch in batches} <= {1, 2}
+    found = pa.Table.from_batches(batches).to_pylist()
 
     given = pa.Table.from_batches(pieces).to_pylist()
     assert sorted(map(str, found)) == sorted(map(str, given))
