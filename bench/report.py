@@ -5,12 +5,11 @@
 The first figure is what a person waits for: a fresh process, Spark's start included, 3 brokers with
 90 rounds of 3 groups. The others say how it grows: rows a second of one process that reads and
 reduces a segment, of one that converts it to Parquet, and of whole reports in windows of 60 s from the log
-and from the lake, Spark's start taken off.
+and from the lake, Spark's start taken off; beside them the plain way, which makes an object of each row.
 Not measured: a cluster.
 """
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
@@ -45,6 +44,30 @@ window_s = float(sys.argv[3]) or None
 run_report([sys.argv[1]], Path(sys.argv[2]), window_s=window_s, progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
 end = time.perf_counter()
 print(end - begun, end - marks["comparing"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+#: The plain way: an object a row, and the max-min parts by a function of each window.
+PLAIN = """\
+import sys, time
+import numpy as np
+from rgd.analysis.fairness import max_min_parts
+from rgd.analysis.session import read_rows, session
+
+def counted(row):
+    window = row.broker_timestamp // 60_000
+    return (row.group, row.kind, window, row.broker), (row.quota_messages, row.wanted_messages * row.period_ms / 60_000)
+
+def parts(window):
+    quota, wanted = window
+    return max_min_parts(np.array([[quota, np.nan]]), np.array([[(one, 0) for one in wanted]]))
+
+with session() as spark:
+    begun = time.perf_counter()
+    rows = read_rows(spark, [sys.argv[1]]).rdd
+    brokers = rows.map(counted).reduceByKey(lambda a, b: (a[0], a[1] + b[1]))
+    windows = brokers.map(lambda one: (one[0][:3], (one[1][0], [one[1][1]])))
+    windows.reduceByKey(lambda a, b: (a[0], a[1] + b[1])).mapValues(parts).count()
+    print(time.perf_counter() - begun)
 """
 
 
@@ -109,12 +132,12 @@ def _rows(broker: int, number: int, groups: int) -> ShareColumns:
 
 def report(log: Path, out: Path, window_s: int = 0) -> list[float]:
     """Seconds that a report takes in a process of its own, in all and from Spark's readiness on; its MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPORT, log, out, str(window_s)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    return _printed(REPORT, log, out, window_s)
+
+
+def _printed(program: str, *arguments: object) -> list[float]:
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [*map(float, done.stdout.split())]
 
 
@@ -150,6 +173,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         convert_s, lake_bytes = convert_all(home / "long", home / "lake")
         long_s, work_s, driver_mb = report(home / "long", home / "long-out", 60)
         lake_s, lake_work_s, _ = report(home / "lake", home / "lake-out", 60)
+        (plain_s,) = _printed(PLAIN, home / "long")
     return {
         "demo_report_s": round(demo_s, 2),
         "long_rows": rows,
@@ -158,12 +182,12 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         "long_report_driver_mb": driver_mb,
         "lake_report_s": round(lake_s, 2),
         "lake_report_rows_per_s": round(rows / lake_work_s),
+        "plain_rows_per_s": round(rows / plain_s),
         "reduce_rows_per_s_core": round(rows / reduce_s),
         "convert_rows_per_s_core": round(rows / convert_s),
         "lake_bytes_per_row": round(lake_bytes / rows, 2),
         # Java; a worker is smaller.
         "largest_process_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
-        "cores": os.cpu_count() or 0,
     }
 
 
