@@ -1,19 +1,25 @@
 """A round of PIP-82's case as the usage log has it: 5,000 groups of one broker, for `bench/usagelog.py`.
 
+    python bench/log_rows.py [--json]
+
 Heavy-tailed rates, some groups refused, totals of an hour. The period is not exactly a second, as it never
-is.
+is. By itself this measures records that each stand for themselves, as the first one of a segment does.
 """
 
+import argparse
 import random
 from typing import Final
 
 import numpy as np
 
+from bench.harness import Figures, best_s, run
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
+from rgd.wire.frame import Entry
+from rgd.wire.log_records import LogEncoder, LogReader, Payload
 
 GROUPS: Final = 5_000
 #: Totals are those of so many periods.
@@ -69,3 +75,26 @@ def record_of(rows: UsageColumns) -> RoundRecord:
         peers=(("broker-2", 7),),
         peer_incarnations=(7,),
     )
+
+
+def measure(_: argparse.Namespace) -> Figures:
+    """Size and speed of records that continue no other one."""
+    record = record_of(rows_of(Kind.PUBLISH)[0])
+    encoder = LogEncoder()
+
+    def written() -> Payload:
+        encoder.restart()
+        return encoder.encode(record)
+
+    payload = written()
+    entry = Entry("b", 1, 2, payload.data, payload.properties, unknown=payload.metadata)
+    assert LogReader().record(entry) == record
+    return {
+        "bytes_per_row": round(len(payload.data) / GROUPS, 2),
+        "encode_rows_per_s": round(GROUPS / best_s(written)),
+        "decode_rows_per_s": round(GROUPS / best_s(lambda: LogReader().record(entry))),
+    }
+
+
+if __name__ == "__main__":
+    run(__doc__, measure)

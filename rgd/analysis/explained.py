@@ -9,6 +9,8 @@ its total.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,10 +20,13 @@ from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
 from rgd.wire.errors import WireError
-from rgd.wire.log_policies import PolicyPart, policies_from
+from rgd.wire.log_policies import PolicyPart
+from rgd.wire.policies import policy_value
 
 #: Attachments of one segment that are remembered; a daemon takes no more policies either.
 ATTACHED_MAX: Final = 500_000
+#: Policies records whose attachments a worker remembers; one has up to a MiB of text.
+PARTS_KEPT: Final = 8
 #: Tenants that an error names.
 TENANTS_NAMED_MAX: Final = 5
 DIMENSIONS: Final = ("messages", "bytes")
@@ -35,17 +40,23 @@ NOTHING_ATTACHED: Final[Attached] = MappingProxyType({})
 
 def note_policies(part: PolicyPart, attached: dict[str, set[str]]) -> None:
     """Remember what a policies record attaches; what cannot be read is left out."""
-    for text in part.texts:
-        if not text[0].startswith((TENANT, NAMESPACE)) or len(attached) >= ATTACHED_MAX:
-            continue
-        try:
-            ((key, group),) = policies_from([_one(part, text)])
-        except WireError:
-            continue
-        if key.startswith(NAMESPACE):
-            key = NAMESPACE + tenant_of(key.removeprefix(NAMESPACE))
-        if isinstance(group, str):
+    for key, group in _attached(part.texts):
+        if len(attached) < ATTACHED_MAX:
             attached.setdefault(key, set()).add(group)
+
+
+@lru_cache(maxsize=PARTS_KEPT)
+def _attached(texts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """What policies attach: by tenant, and by the tenant of a namespace. Every segment repeats most of it."""
+    found: dict[tuple[str, str], None] = {}
+    for key, text in texts:
+        with suppress(WireError):
+            group = policy_value(key, text) if key.startswith((TENANT, NAMESPACE)) else None
+            if isinstance(group, str):
+                is_tenant = key.startswith(TENANT)
+                of = key if is_tenant else NAMESPACE + tenant_of(key.removeprefix(NAMESPACE))
+                found[of, group] = None
+    return tuple(found)
 
 
 def merged_attached(pairs: Iterable[tuple[str, str]]) -> Attached:
@@ -165,7 +176,3 @@ def _of_tenant(
             ),
             **{name: sum(one[name] or 0.0 for one in mine) for name in _SUMMED},
         }
-
-
-def _one(part: PolicyPart, text: tuple[str, str]) -> PolicyPart:
-    return PolicyPart(part.sender, part.policies_hash, (text,))

@@ -1,6 +1,7 @@
 """Pieces on their way between Spark's tasks: what Java moves and sorts is a number and some bytes.
 
-Law: `unpacked` gives every batch of pieces that `packed` was given, those of a group and kind together. A group has one
+Law: `unpacked` gives every piece that `packed` was given, those of a group and kind together, and what is attached to
+groups once for each `packed`: every segment repeats it. A group has one
 bucket, so packets in the order of their buckets have whole groups; a task holds the pieces of one bucket.
 
 Decision 69 says what Java takes for pieces of 45 columns instead.
@@ -24,8 +25,9 @@ UNPACKED_MAX: Final = 20_000
 def packed(batches: Iterable[Any], buckets: int) -> Iterator[Any]:
     """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.PACKETS`."""
     held: list[Any] = []
+    known: set[tuple[str | None, str]] = set()
     for batch in batches:
-        held.append(batch)
+        held.append(_without(known, batch))
         if sum(map(len, held)) >= PACKED_MAX:
             yield _packets(held, buckets)
             held = []
@@ -46,6 +48,18 @@ def unpacked(packets: Iterable[Any]) -> Iterator[Any]:
                 held, last = [], bucket
             held.append(pa.ipc.open_stream(packet.as_buffer()).read_all())
     yield from _in_order(held)
+
+
+def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
+    """A batch without what is known to be said; what it says is known then."""
+    import pyarrow as pa
+
+    if batch["stats"].null_count == len(batch):
+        return batch
+    said = [*zip(batch["group"].to_pylist(), batch["stats"].to_pylist(), strict=True)]
+    kept = batch.filter(pa.array([one[1] is None or one not in known for one in said]))
+    known.update(said)
+    return kept
 
 
 def _packets(batches: list[Any], buckets: int) -> Any:

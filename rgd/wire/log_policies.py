@@ -1,6 +1,6 @@
 """Policies in the usage log: keys and values as in the policies table (proto: Policies).
 
-Law: of the parts of one record, `policies_from` gives back every policy of the snapshot that they were made
+Law: the parts of one record have every policy of the snapshot that they were made
 from, except those that `left_out` counts. So a log alone has every group's quota over
 time, and the tenants charged for it.
 
@@ -8,9 +8,8 @@ A record of changes has only what differs from the record before it; None stands
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from rgd.core.exchange.messages import Sender
@@ -19,7 +18,7 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire import record_pb2
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.frame import PAYLOAD_MAX
-from rgd.wire.policies import policy_text, policy_value
+from rgd.wire.policies import policy_text
 from rgd.wire.record import Json
 
 #: Bytes of policies in one entry, before they are compressed.
@@ -126,17 +125,6 @@ def read_texts(proto: record_pb2.Policies) -> tuple[tuple[str, str], ...]:
     if len(proto.keys) != len(proto.values):
         raise Malformed(Reason.BAD_COLUMNS, "policies: not as many values as keys")
     return tuple(zip(proto.keys, proto.values, strict=True))
-
-
-def policies_from(parts: Iterable[PolicyPart]) -> Iterator[tuple[str, Value]]:
-    """The policies of some entries by key; None: deleted.
-
-    Raises:
-        WireError: a key or a value cannot be one.
-    """
-    for part in parts:
-        for key, text in islice(part.texts, KEYS_MAX):
-            yield key, policy_value(key, text)
 
 
 def policies_to_dict(part: PolicyPart) -> dict[str, Json]:

@@ -21,8 +21,9 @@ from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire.chain import KEY_EVERY
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
-from rgd.wire.log_policies import PolicyPart, policies_from
+from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader
+from rgd.wire.policies import policy_value
 from rgd.wire.record import in_order
 from tests.support import wire_values
 
@@ -205,10 +206,11 @@ def test_policies_come_back_whole_and_as_changes(policies: list[PolicyRecord]) -
             part = reader.read(entry_of(encoder, item))
             assert isinstance(part, PolicyPart)
             assert part.is_change == (count > 0)
-            known.update(policies_from([part]))
+            known.update((key, policy_value(key, text)) for key, text in part.texts)
         assert {key: value for key, value in known.items() if value is not None} == expected
         whole = [reader.read(entry_of(encoder, item)) for item in encoder.begin_segment()]
-        assert dict(policies_from(one for one in whole if isinstance(one, PolicyPart))) == expected
+        texts = [text for one in whole if isinstance(one, PolicyPart) for text in one.texts]
+        assert {key: policy_value(key, text) for key, text in texts} == expected
 
 
 def test_policies_beyond_the_limit_are_left_out_and_counted() -> None:

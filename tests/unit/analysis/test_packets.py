@@ -12,6 +12,7 @@ from rgd.analysis import packets
 from rgd.analysis.packets import packed, unpacked
 from rgd.analysis.places import find_segments
 from rgd.analysis.reading import segment_pieces
+from rgd.analysis.schema import PIECES, arrow
 from rgd.core.units import Kind
 from tests.support.log_maker import LogMaker, Usage
 
@@ -46,3 +47,15 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
     keys = [(row["group"], row["kind"]) for row in found if row["group"]]
     changes = [key for number, key in enumerate(keys) if key != keys[number - 1]]
     assert len(changes) == len(set(changes)) == 14
+
+
+def test_what_every_segment_says_of_groups_comes_out_once() -> None:
+    said = [{"group": "g", "stats": f"tenant:t{number}"} for number in (1, 2)]
+    segments = [{"stats": "the first"}, {"stats": "the second"}]
+    given = [pa.RecordBatch.from_pylist([*said, one], arrow(PIECES)) for one in segments]
+
+    sent = pa.Table.from_batches(list(packed(given, 3))).sort_by("bucket").to_batches()
+    found = pa.Table.from_batches(list(unpacked(sent))).select(["group", "stats"]).to_pylist()
+
+    expected = [*said, *({"group": None} | one for one in segments)]
+    assert sorted(map(str, found)) == sorted(map(str, expected))
