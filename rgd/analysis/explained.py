@@ -23,7 +23,7 @@ from rgd.wire.errors import WireError
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.policies import policy_value
 
-#: Attachments of one segment that are remembered; a daemon takes no more policies either.
+#: No further record of a segment is looked into for attachments; a daemon takes no more policies either.
 ATTACHED_MAX: Final = 500_000
 #: Policies records whose attachments a worker remembers; one has up to a MiB of text.
 PARTS_KEPT: Final = 8
@@ -38,25 +38,24 @@ Attached = Mapping[str, list[str]]
 NOTHING_ATTACHED: Final[Attached] = MappingProxyType({})
 
 
-def note_policies(part: PolicyPart, attached: dict[str, set[str]]) -> None:
-    """Remember what a policies record attaches; what cannot be read is left out."""
-    for key, group in _attached(part.texts):
-        if len(attached) < ATTACHED_MAX:
-            attached.setdefault(key, set()).add(group)
+def note_policies(part: PolicyPart, attached: set[tuple[str, str]]) -> None:
+    """Remember what a policies record attaches to groups; what cannot be read is left out."""
+    if len(attached) < ATTACHED_MAX:
+        attached.update(_attached(part.texts))
 
 
 @lru_cache(maxsize=PARTS_KEPT)
-def _attached(texts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """What policies attach: by tenant, and by the tenant of a namespace. Every segment repeats most of it."""
-    found: dict[tuple[str, str], None] = {}
+def _attached(texts: tuple[tuple[str, str], ...]) -> set[tuple[str, str]]:
+    """What policies attach: groups, each with a tenant, or the tenant of a namespace. Every segment repeats most."""
+    found = set()
     for key, text in texts:
         with suppress(WireError):
             group = policy_value(key, text) if key.startswith((TENANT, NAMESPACE)) else None
             if isinstance(group, str):
                 is_tenant = key.startswith(TENANT)
                 of = key if is_tenant else NAMESPACE + tenant_of(key.removeprefix(NAMESPACE))
-                found[of, group] = None
-    return tuple(found)
+                found.add((group, of))
+    return found
 
 
 def merged_attached(pairs: Iterable[tuple[str, str]]) -> Attached:

@@ -8,7 +8,7 @@ within one.
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -49,7 +49,7 @@ class Stats:
 
     def to_json(self) -> str:
         """The form in the column `stats`, without the attachments, which have rows of their own."""
-        values = asdict(self)
+        values = asdict(replace(self, contents=replace(self.contents, attached=set())))
         del values["contents"]["attached"]
         return json.dumps(values)
 

@@ -6,7 +6,7 @@ before the next is read, so memory is bounded too. Behind the pieces of a segmen
 damage, gaps and attachments are sent with the data, in the same job.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
@@ -111,9 +111,8 @@ def _chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
         yield records
 
 
-def _attached(attached: Mapping[str, set[str]]) -> dict[str, list[str]]:
-    pairs = [(group, key) for key, groups in attached.items() for group in groups]
-    return {"group": [group for group, _ in pairs], "stats": [key for _, key in pairs]}
+def _attached(attached: Collection[tuple[str, str]]) -> dict[str, list[str]]:
+    return {"group": [group for group, _ in attached], "stats": [key for _, key in attached]}
 
 
 def _stats(contents: Contents, continuity: Continuity) -> Stats:

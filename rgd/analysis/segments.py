@@ -80,9 +80,9 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Entries of policies, and what they attach (`rgd.analysis.explained`).
+    #: Entries of policies, and the groups with whom they attach to them (`rgd.analysis.explained`).
     policies: int = 0
-    attached: dict[str, set[str]] = field(default_factory=dict)
+    attached: set[tuple[str, str]] = field(default_factory=set)
     #: Complete entries of other producers.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
