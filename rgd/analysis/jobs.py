@@ -16,15 +16,20 @@ from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.explained import groups_of, merged_attached
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.packets import opened
 from rgd.analysis.places import Segment
-from rgd.analysis.schema import FOUND, HEADERS, PACKETS, WINDOWS, arrow, ddl
+from rgd.analysis.schema import HEADERS, PACKED, PACKETS, WINDOWS, arrow, ddl
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
-_KEYS = ("group", "kind")
+#: What of `schema.JUDGED` the driver gets, in packets.
+FOUND: Final = ("group", "kind", "findings")
+
+#: Windows are written together until they have so many bytes: a file's table of its row groups would outgrow them.
+ROW_GROUP_BYTES: Final = 4 << 20
 
 #: Groups are divided among so many buckets, or one for so many bytes of log and up to so many rounds in a window:
 #: a task holds the pieces of a bucket.
@@ -97,19 +102,24 @@ class Job:
         packets = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
         together = packets.repartition("bucket").sortWithinPartitions("bucket")
         windows.mkdir()
-        found = together.mapInArrow(self._judge(timing, window_ms, windows), ddl(FOUND)).collect()
+        packets = together.mapInArrow(
+            self._judge(timing, window_ms, windows), ddl(PACKED)
+        ).toArrow()
+        found = [said for packet in packets["packet"] for said in opened(packet).to_pylist()]
         attached = merged_attached(
-            (row.group, row.findings) for row in found if row.group and row.kind is None
+            (said["group"], said["findings"])
+            for said in found
+            if said["group"] and said["kind"] is None
         )
         groups = groups_of(self.asked.tenants, attached)
         if groups is not None:
             output.keep_groups(windows, groups)
         findings = [
-            json.loads(row.findings)
-            for row in found
-            if row.kind is not None and (groups is None or row.group in groups)
+            json.loads(said["findings"])
+            for said in found
+            if said["kind"] is not None and (groups is None or said["group"] in groups)
         ]
-        stats = [Stats.from_json(row.findings) for row in found if row.group is None]
+        stats = [Stats.from_json(said["findings"]) for said in found if said["group"] is None]
         return Judged(stats, attached, findings)
 
     def _places(self, spark: "SparkSession") -> "DataFrame":
@@ -165,7 +175,7 @@ class Job:
             from pyspark import TaskContext
 
             from rgd.analysis.judging import judged
-            from rgd.analysis.packets import unpacked
+            from rgd.analysis.packets import joined, packet_of, unpacked
 
             pieces = unpacked(packets)
             task = TaskContext.get()
@@ -173,11 +183,11 @@ class Job:
             # Another attempt has another name, and the last one that ends is the one that counts.
             part = windows / f".{task.partitionId():05}-{task.taskAttemptId()}"
             with pq.ParquetWriter(part, arrow(WINDOWS), compression="zstd") as file:
-                for batch in judged(pieces, window_ms, timing.round_ms, scenarios=scenarios):
-                    table = pa.table(batch)
+                batches = judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
+                for table in joined(batches, ROW_GROUP_BYTES):
                     file.write_table(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
-                    said = table.filter(pc.is_valid(table["findings"]))
-                    yield from said.select([*_KEYS, "findings"]).to_batches()
+                    said = table.filter(pc.is_valid(table["findings"])).select(FOUND)
+                    yield pa.RecordBatch.from_pydict({"packet": [packet_of(said)]})
             part.replace(windows / f"part-{task.partitionId():05}.parquet")
 
         return judge

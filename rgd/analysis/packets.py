@@ -37,8 +37,6 @@ def packed(batches: Iterable[Any], buckets: int) -> Iterator[Any]:
 
 def unpacked(packets: Iterable[Any]) -> Iterator[Any]:
     """Turn batches of `schema.PACKETS`, in the order of buckets, into those of `schema.PIECES`."""
-    import pyarrow as pa
-
     held: list[Any] = []
     last = None
     for batch in packets:
@@ -46,7 +44,7 @@ def unpacked(packets: Iterable[Any]) -> Iterator[Any]:
             if bucket != last:
                 yield from _in_order(held)
                 held, last = [], bucket
-            held.append(pa.ipc.open_stream(packet.as_buffer()).read_all())
+            held.append(opened(packet))
     yield from _in_order(held)
 
 
@@ -73,13 +71,37 @@ def _packets(batches: list[Any], buckets: int) -> Any:
     order = np.argsort(bucket, kind="stable")
     table, bucket = table.take(pa.array(order)), bucket[order]
     starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
-    packets = [_packet(table[a:b]) for a, b in pairwise([*starts.tolist(), len(table)])]
+    packets = [packet_of(table[a:b]) for a, b in pairwise([*starts.tolist(), len(table)])]
     return pa.RecordBatch.from_arrays(
         [pa.array(bucket[starts]), pa.array(packets)], schema=arrow(PACKETS)
     )
 
 
-def _packet(table: Any) -> bytes:
+def joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
+    """Join batches until they have so many bytes: tables."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes >= size:
+            yield pa.Table.from_batches(held)
+            held, held_bytes = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def opened(packet: Any) -> Any:
+    """The `pyarrow.Table` in a packet, a scalar of a column."""
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(packet.as_buffer()).read_all()
+
+
+def packet_of(table: Any) -> bytes:
+    """A `pyarrow.Table` as compressed bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()

@@ -167,7 +167,7 @@ def run_report(
         groups = tuple(sorted(judged.findings, key=_order))
         summary = Summary(groups, facts, out / output.PAGE, asked)
         _write_pages(summary, staging)
-        text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
+        text = json.dumps(summary.to_json(), allow_nan=False)
         (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
 
@@ -243,14 +243,21 @@ def _sections(
 ) -> Iterator["Section"]:
     """Draw findings; the windows of some groups are in memory at once."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    import pyarrow.dataset as ds
 
     from rgd.analysis.page import Section
 
+    stored = ds.dataset(windows, format="parquet")
     for first in range(0, len(findings), READ_TOGETHER):
         some = findings[first : first + READ_TOGETHER]
         names = sorted({finding["group"] for finding in some})
-        table = pq.read_table(windows, filters=[("group", "in", names)])
+        # One row group after another: several at once are no faster here, and take 190 MiB more.
+        table = stored.to_table(
+            filter=pc.field("group").isin(names),
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=False,
+        )
         for number, finding in enumerate(some, first):
             is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
             file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"

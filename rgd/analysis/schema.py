@@ -143,8 +143,8 @@ WINDOWS: Final = _columns(
 #: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
 JUDGED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
 
-#: What of these the driver gets.
-FOUND: Final = _columns(group="string", kind="string", findings="string")
+#: What of these the driver gets (`rgd.analysis.jobs.FOUND`).
+PACKED: Final = _columns(packet="binary")
 
 
 def ddl(columns: Columns) -> str:

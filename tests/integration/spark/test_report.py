@@ -139,6 +139,8 @@ def test_the_windows_are_parquet_that_anybody_reads(made: Made) -> None:
     table = pq.read_table(out / "windows")
 
     assert table.column_names == list(WINDOWS)
+    files = [pq.ParquetFile(path) for path in (out / "windows").iterdir()]
+    assert max(file.num_row_groups for file in files) == 1, "not one for each of the groups"
     rows = table.to_pylist()
     assert Counter(row["group"] for row in rows) == {"gold": 60, "trial": 60, "free": 60}
     gold = [row for row in rows if row["group"] == "gold"]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rgd.analysis import packets
-from rgd.analysis.packets import packed, unpacked
+from rgd.analysis.packets import joined, packed, unpacked
 from rgd.analysis.places import find_segments
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import PIECES, arrow
@@ -59,3 +61,20 @@ def test_what_every_segment_says_of_groups_comes_out_once() -> None:
 
     expected = [*said, *({"group": None} | one for one in segments)]
     assert sorted(map(str, found)) == sorted(map(str, expected))
+
+
+@given(st.lists(st.integers(0, 5)), st.integers(1, 100))
+def test_batches_are_joined_in_their_order_until_they_have_the_bytes(
+    lengths: list[int], size: int
+) -> None:
+    starts = [sum(lengths[:place]) for place in range(len(lengths))]
+    batches = [
+        pa.record_batch({"row": pa.array(range(start, start + length), pa.int64())})
+        for start, length in zip(starts, lengths, strict=True)
+    ]
+    tables = list(joined(batches, size))
+    assert [row for table in tables for row in table["row"].to_pylist()] == list(
+        range(sum(lengths))
+    )
+    assert all(table.nbytes >= size for table in tables[:-1])
+    assert all(table.nbytes < size + max(map(len, batches)) * 8 for table in tables)
