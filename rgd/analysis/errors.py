@@ -23,6 +23,10 @@ class NoLog(AnalysisError):
     """A path has no segment files, or cannot be read."""
 
 
+class BadLake(AnalysisError):
+    """A file of a lake is damaged, or somebody else's."""
+
+
 class NotIndexed(AnalysisError):
     """Entries without a broker index cannot be streamed."""
 

@@ -238,7 +238,7 @@ def check_rows(contents: Sequence[Contents], within: TimeRange = ALWAYS) -> None
     damaged = sum(one.damaged for one in contents)
     if within != ALWAYS:
         raise NothingLogged(
-            "the logs have no rows between --from and --to, by their brokers' timestamps; "
+            "the logs have no rows between --from and --to, or in the range of --compare, by their brokers' timestamps; "
             "`rgd log` prints the times of a log"
         )
     raise NothingLogged(

@@ -12,7 +12,9 @@ from io import BytesIO
 from typing import Any, Final
 
 from rgd.analysis.asked import Asked
+from rgd.analysis.errors import BadLake
 from rgd.analysis.headers import Sampling
+from rgd.analysis.lake_names import key_and_size
 from rgd.analysis.lake_schema import MINUTES
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.places import Segment
@@ -71,4 +73,9 @@ def _read(file: Segment, columns: Columns) -> Any:
     import pyarrow.parquet as pq
 
     data = file.ranges().read(file.size, 0)
-    return pq.read_table(BytesIO(data), columns=list(columns)).cast(arrow(columns))
+    try:
+        return pq.read_table(BytesIO(data), columns=list(columns)).cast(arrow(columns))
+    except (OSError, ValueError) as exc:
+        key, _ = key_and_size(file.path) or ("*", 0)
+        remedy = f"delete segments/key={key} from the lake and convert its log again"
+        raise BadLake(f"{file.name} is not what rgd wrote ({exc}); {remedy}") from exc

@@ -35,21 +35,22 @@ def staged(out: Path) -> Iterator[Path]:
     """
     check(out)
     is_new = not out.exists()
+    staging = None
     try:
         out.mkdir(parents=True, exist_ok=True)
         for left in out.glob(f"{_STAGING}*"):
             shutil.rmtree(left)
         staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=out))
+        yield staging
+        for part in PARTS:
+            _replace(staging, part, out)
     except OSError as exc:
         raise _unfit(
             out, f"cannot be written ({exc.strerror or exc}); name another folder"
         ) from exc
-    try:
-        yield staging
-        for part in PARTS:
-            _replace(staging, part, out)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
         if is_new:
             # Removed only if it is empty, which means that there is no report.
             with suppress(OSError):

@@ -191,6 +191,7 @@ def _then(
     windows = staging / "then"
     judged = other.judge(spark, timing, window_ms, windows)
     shutil.rmtree(windows)
+    check_rows([one.contents for one in judged.stats], within)
     check_found(judged.findings, asked)
     return judged.findings
 

@@ -13,8 +13,9 @@ from rgd.analysis.errors import AnalysisError
 
 #: Most characters of a failure's own message in an error.
 _WORDS_MAX: Final = 300
-_EXCEPTION: Final = re.compile(r"([\w.$]+(Error|Exception)|rgd\.[\w.]+)\b.*:")
+_EXCEPTION: Final = re.compile(r"([\w.$]+(Error|Exception)|(rgd|pyarrow)\.[\w.]+)\b.*:")
 _WRAPPERS: Final = re.compile(r"^(: |Caused by: )+")
+_OWN: Final = re.compile(r"^rgd\.analysis\.errors\.\w+: ")
 
 #: What to do about a failure, by a pattern in its text; the first that is found counts.
 _REMEDIES: Final = (
@@ -38,6 +39,7 @@ _REMEDIES: Final = (
         "what is at --master is no Spark master that understands this Spark; start one of the same version, "
         "or correct --master",
     ),
+    (r"No space left on device", "free some space there or name another place, and repeat it"),
     (
         r"^rgd\.storage\.errors\.",
         "the tasks read the tier themselves: each machine needs obstore, the network to it and the AWS_* "
@@ -76,4 +78,5 @@ def explained(failure: str) -> str:
         line = next((line for line in lines if re.search(pattern, line)), None)
         if line is not None:
             return f"{line[:_WORDS_MAX]}; {remedy}"
-    return next((line for line in reversed(lines) if _EXCEPTION.match(line)), first)[:_WORDS_MAX]
+    cause = next((line for line in reversed(lines) if _EXCEPTION.match(line)), first)
+    return _OWN.sub("", cause)[:_WORDS_MAX]

@@ -282,6 +282,7 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
     ("asked", "words"),
     [
         (Asked(TimeRange(START_MS + 10**9)), "no rows between --from and --to"),
+        (Asked(compare=TimeRange(START_MS + 10**9)), "no rows between .* of --compare"),
         (Asked(groups=frozenset({"bronze"})), "hold no usage of bronze"),
         (Asked(tenants=frozenset({"acme"})), "attach no group to tenant 'acme'"),
     ],

@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis import lake
+from rgd.analysis.asked import EVERYTHING
+from rgd.analysis.errors import BadLake
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_schema import LAKE, columns_of, page
-from rgd.analysis.minutes import headers_of
+from rgd.analysis.minutes import headers_of, pieces_of
 from rgd.analysis.places import Segment, find_segments
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import arrow
@@ -208,6 +210,18 @@ def test_of_large_lakes_only_sampled_clocks_are_read(tmp_path: Path, out: str) -
         for row in batch.to_pylist()
     ]
     assert {row["sequence"] for row in found} == {n for n in range(1, 201) if n % 64 < 32}
+
+
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_damaged_file_is_named_with_what_to_delete(tmp_path: Path, out: str, left: int) -> None:
+    convert(log(tmp_path / "b1").close(), out)
+    (file, *_) = (Path(out) / "minutes").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:left])
+    segments = find_segments([out], lakes=True)
+    damaged = next(one for one in segments if one.name == str(file))
+    remedy = f"{file.name} is not .* delete segments/key={file.name[:32]} "
+    with pytest.raises(BadLake, match=remedy):
+        list(pieces_of(damaged, 60_000, EVERYTHING))
 
 
 def test_a_large_segment_is_in_several_files(

@@ -3,6 +3,7 @@
 Not covered: two reports at once into one folder.
 """
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_rerun_without_files_of_groups_removes_them(tmp_path: Path) -> None:
 def test_a_report_that_fails_leaves_the_former_one(tmp_path: Path) -> None:
     write(tmp_path, "first")
 
-    with pytest.raises(FileNotFoundError), staged(tmp_path) as staging:
+    with pytest.raises(ConfigError, match="No such file"), staged(tmp_path) as staging:
         (staging / "report.html").rename(tmp_path / "nowhere")
 
     assert names(tmp_path) == sorted(PARTS)
@@ -60,10 +61,20 @@ def test_a_report_that_fails_leaves_the_former_one(tmp_path: Path) -> None:
 
 
 def test_a_first_report_that_fails_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), staged(tmp_path / "out") as staging:
+    with pytest.raises(ConfigError, match="No such file"), staged(tmp_path / "out") as staging:
         (staging / "report.html").rename(tmp_path / "nowhere")
 
     assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_said_of_the_folder(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(ConfigError, match=r"out cannot be written .No space left on device.; name"),
+        staged(tmp_path / "out"),
+    ):
+        raise full
+    assert names(tmp_path) == []
 
 
 def test_what_a_killed_report_left_is_cleared_away(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ An error occurred while calling o157.parquet.
 Caused by: java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
 """
+OF_A_WORKER = """\
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/rgd/analysis/minutes.py", line 74, in _read
+pyarrow.lib.ArrowInvalid: 0 bytes
+"""
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,10 @@ Caused by: java.io.IOException: No space left on device
             id="silent master",
         ),
         pytest.param(JAVA_ENDED, ("Answer from Java", "master ended"), id="Java ended"),
-        pytest.param(OTHER, ("java.io.IOException: No space left on device",), id="other"),
+        pytest.param(
+            OTHER, ("java.io.IOException: No space left on device; free some",), id="other"
+        ),
+        pytest.param(OF_A_WORKER, ("ArrowInvalid: 0 bytes",), id="no name of an exception"),
         pytest.param("", ("no message",), id="nothing"),
     ],
 )
@@ -72,3 +81,8 @@ def test_an_error_of_java_becomes_an_error_of_the_report() -> None:
         spark_errors(),
     ):
         raise Py4JError(OUT_OF_HEAP)
+
+
+def test_an_error_of_a_task_is_told_in_its_own_words() -> None:
+    said = OF_A_WORKER.replace("pyarrow.lib.ArrowInvalid", "rgd.analysis.errors.BadLake")
+    assert explained(said) == "0 bytes"
