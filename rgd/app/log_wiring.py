@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
+from rgd.adapters.usagelog.files import is_written
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
@@ -11,7 +12,6 @@ from rgd.app.clock import SystemClock
 from rgd.app.log_keeping import LogKeeper, tell_tier
 from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
-from rgd.config.log_settings import LogSettings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
 from rgd.storage.objects import Objects
@@ -48,18 +48,21 @@ def log_keeper(
     )
     uploader = None
     if log_settings.tier_url is not None:
-        uploader = _uploader(log_settings, log_settings.tier_url, folder, log, clock)
+        uploader = _uploader(settings, log_settings.tier_url, folder, log, clock)
     return LogKeeper(place, log, Cursors(folder, holding, clock.now), clock, uploader)
 
 
-def tier_settings(log_settings: LogSettings) -> TierSettings:
+def tier_settings(settings: Settings) -> TierSettings:
     """The uploader's settings."""
+    log_settings = settings.log
     return TierSettings(
         name=log_settings.name,
         bytes_per_s=log_settings.tier_bytes_per_s or None,
         local_s=log_settings.tier_local_s,
         delete_delay_s=log_settings.tier_delete_delay_s,
         look_every_s=log_settings.tier_look_s,
+        # Half is left to what ends before it.
+        stop_s=settings.shutdown_timeout_ms / _MS_PER_S / 2,
         limits=Limits(
             retention_ms=round(log_settings.retention_s * _MS_PER_S),
             retention_bytes=log_settings.retention_bytes or None,
@@ -79,7 +82,7 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
     clock = SystemClock()
     parts = TierParts(
         objects=Objects(tier_url),
-        closed=lambda: closed_on_disk(folder),
+        closed=lambda: closed_on_disk(folder, with_last=not is_written(folder)),
         clock=clock.now,
         backoff=_backoff(),
         on_event=tell_tier,
@@ -92,7 +95,7 @@ def _backoff() -> Backoff:
 
 
 def _uploader(
-    log_settings: LogSettings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
+    settings: Settings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
 ) -> Uploader:
     parts = TierParts(
         objects=Objects(tier_url),
@@ -103,9 +106,7 @@ def _uploader(
         on_event=tell_tier,
     )
     try:
-        return Uploader(
-            folder, parts, tier_settings(log_settings), new_log=f"{clock.unix_ms():014}"
-        )
+        return Uploader(folder, parts, tier_settings(settings), new_log=f"{clock.unix_ms():014}")
     except OSError as error:
         why = f"expected a folder that can be written: {error.strerror}"
         raise ConfigError(Fault(str(folder), "log.dir", why)) from error

@@ -136,6 +136,7 @@ def upload(
     ] = 0,
 ) -> None:
     """Upload the closed segments of a log that are not in the tier yet; they stay on disk."""
+    from rgd.adapters.usagelog.files import is_written
     from rgd.adapters.usagelog.tiering import TierSettings, closed_on_disk
     from rgd.app.log_wiring import lone_uploader
     from rgd.config.values import LOG_NAME_EXPECTED, is_log_name
@@ -152,7 +153,8 @@ def upload(
     if aside is not None:
         where = "" if aside.kept is None else f"; it is now {aside.kept.name}"
         print(printable(f"rgd: {aside.path}: {aside.why}{where}"), file=sys.stderr)
-    total = sum(segment.size for segment in closed_on_disk(folder))
+    closed = closed_on_disk(folder, with_last=not is_written(folder))
+    total = sum(segment.size for segment in closed)
     before = uploader.counts.uploaded_segments
     with byte_progress(f"uploading {folder}", total) as done:
         uploader.catch_up(lambda segment: done(segment.size))

@@ -172,3 +172,40 @@ async def test_what_is_too_old_leaves_an_idle_daemons_tier(tmp_path: Path) -> No
         async with asyncio.timeout(SOON_S):
             while await figure(daemon, HELD) or any(tier.rglob("*.log")):
                 pass
+
+
+async def test_the_last_records_reach_the_tier_of_a_daemon_that_is_idle_or_ends(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    tier = tmp_path / "tier"
+    environ = {**environ_of(tier), "RGD_LOG__SEGMENT_BYTES": "1048576"}
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
+    async with running(daemon):
+        async with DaemonClient(daemon.base) as client:
+            await client.acquire({"group": "gold"})
+        # By its age alone: nobody asks any more.
+        async with asyncio.timeout(SOON_S):
+            while not await figure(daemon, HELD):
+                pass
+    assert last_index(tier) == last_index(log_of(tmp_path))
+
+    before = last_index(tier)
+    environ["RGD_LOG__SEGMENT_AGE_S"] = "3600"
+    again = Daemon("broker-1", tmp_path, NOWHERE, environ)
+    async with running(again), DaemonClient(again.base) as client, asyncio.timeout(SOON_S):
+        while last_index(log_of(tmp_path)) == before:
+            await client.acquire({"group": "gold"})
+    assert last_index(tier) == last_index(log_of(tmp_path)) > before
+
+
+def log_of(folder: Path) -> Path:
+    return next((folder / "log").rglob("*.log")).parent
+
+
+def last_index(place: Path) -> int:
+    found = list(read_entries(place))
+    assert isinstance(found[-1], LogEntry)
+    index = found[-1].entry.index
+    assert index is not None
+    return index

@@ -149,7 +149,8 @@ class Appender:
         """
         self._lock.acquire()
         tail = recover(self._folder)
-        if self._sequence_base is None:
+        is_first = self._sequence_base is None
+        if is_first:
             self._sequence_base = tail.next_sequence_id
             self._last_sequence = tail.next_sequence_id - 1
             self.damaged = tail.damaged
@@ -159,7 +160,7 @@ class Appender:
         latest = min(tail.last_timestamp, TIMESTAMP_MAX)
         self._last_timestamp = max(self._last_timestamp, latest)
         with self._closing_on_error():
-            self._go_on(tail)
+            self._go_on(tail, is_first=is_first)
         self._is_ready = True
 
     def write(self, batch: Sequence[Pending]) -> None:
@@ -193,14 +194,27 @@ class Appender:
         self.doubtful += self._unsynced
         self._unsynced = 0
 
+    def end_segment(self) -> None:
+        """Sync and close the segment that is being written; the next entry begins one.
+
+        Raises:
+            OSError: as for `sync`.
+        """
+        if self._segment is not None and self._segment.size:
+            self.sync()
+            self._close_segment()
+
     def close(self) -> None:
         """Close the segment, without a sync, and release the lock. Idempotent."""
         self._close_segment()
         self._is_ready = False
         self._lock.release()
 
-    def _go_on(self, tail: Tail) -> None:
-        """Open the last segment of the log, or skip it, so that `write` begins a new one."""
+    def _go_on(self, tail: Tail, *, is_first: bool) -> None:
+        """Open the last segment of the log, or skip it, so that `write` begins a new one.
+
+        Nothing is appended to what an earlier process wrote: it may be in the tier.
+        """
         if self._is_syncing and tail.path is not None and tail.path != self._suspect:
             try:
                 sync_path(tail.path)
@@ -213,7 +227,8 @@ class Appender:
             # The entries may be in a segment that can no longer be synced.
             self.doubt_unsynced()
             return
-        self._open(tail.segment)
+        if not (is_first and tail.segment.size):
+            self._open(tail.segment)
         if self._is_syncing:
             self._count_synced()
 
@@ -277,7 +292,7 @@ class Appender:
             payload.metadata,
         )
         stored = encode_stored(encode_entry(entry))
-        return Encoded(stored, pending.timestamp_ms, timestamp, index, sequence_id)
+        return Encoded(stored, timestamp, index, sequence_id)
 
     def _put(self, entry: Encoded, *, is_offered: bool) -> None:
         """Write the next entry to the open segment, and count it."""

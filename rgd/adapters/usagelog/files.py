@@ -142,6 +142,17 @@ class FolderLock:
             self._descriptor = None
 
 
+def is_written(folder: Path) -> bool:
+    """Whether a daemon has the log in `folder` open."""
+    lock = FolderLock(folder)
+    try:
+        lock.acquire()
+    except LogLocked:
+        return True
+    lock.release()
+    return False
+
+
 def _segment_at(path: Path) -> Segment | None:
     try:
         return Segment(parse_segment_name(path.name), path)

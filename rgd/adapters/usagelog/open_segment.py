@@ -22,8 +22,7 @@ class Encoded:
 
     #: With its length before it.
     stored: bytes
-    #: The caller's clock, which may be set back, and the entry's timestamp, which only rises.
-    time_ms: int
+    #: Only rises, also while a clock that was set back catches up.
     timestamp: int
     #: None: it carries none.
     index: int | None
@@ -41,17 +40,15 @@ class OpenSegment:
     marks: MarkWriter
     #: Whether it has more than what a segment begins with.
     has_offered: bool
-    #: The caller's clock at the last entry, and how far it has moved on since the first; it may be set back.
-    offered_ms: int | None = None
-    aged_ms: int = 0
 
     def takes(self, entry: Encoded, settings: UsageLogSettings) -> bool:
-        """Whether an entry fits: the first one always."""
+        """Whether an entry fits: the first one always.
+
+        A clock that jumps ahead begins a segment, so that no segment is older than it seems.
+        """
         first = entry.timestamp if self.first_timestamp is None else self.first_timestamp
-        # Broker time stands still while a clock that was set back catches up.
-        age_ms = max(entry.timestamp - first, self._aged_by(entry))
         fits = (
-            age_ms < settings.segment_age_s * _MS_PER_S
+            entry.timestamp - first < settings.segment_age_s * _MS_PER_S
             and self.size + len(entry.stored) <= settings.segment_bytes
         )
         return fits or not self.has_offered
@@ -81,12 +78,5 @@ class OpenSegment:
         self.has_offered |= is_offered
         if self.first_timestamp is None:
             self.first_timestamp = entry.timestamp
-        self.aged_ms = self._aged_by(entry)
-        self.offered_ms = entry.time_ms
         self.marks.add(Header(self.size, len(entry.stored), entry.index, entry.timestamp))
         self.size += len(entry.stored)
-
-    def _aged_by(self, entry: Encoded) -> int:
-        """How far the caller's clock has moved on between the first entry and this one."""
-        before = entry.time_ms if self.offered_ms is None else self.offered_ms
-        return self.aged_ms + max(entry.time_ms - before, 0)

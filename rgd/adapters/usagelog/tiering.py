@@ -15,11 +15,10 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
@@ -51,8 +50,6 @@ from rgd.wire.segment import segment_name
 
 #: The cursor by which the uploader holds back retention on disk.
 CURSOR: Final = "tier"
-#: How long `stop` waits for what is under way; a request that hangs does not keep the process.
-STOP_WAIT_S: Final = 5.0
 #: A step that takes longer hangs: twice the longest request, because a segment has several.
 STUCK_S: Final = 2 * TIMEOUT_S
 
@@ -75,6 +72,8 @@ class TierSettings:
     #: How often retention is looked at where nothing is closed.
     look_every_s: float = 60.0
     limits: Limits = field(default_factory=Limits)
+    #: How long `stop` waits for the last segments; a request that hangs does not keep the process.
+    stop_s: float = 5.0
     #: A longer gap between two segments is no age (`retention.ages_ms`).
     gap_max_ms: int = 3_600_000
 
@@ -176,7 +175,10 @@ class Uploader:
         self._asking_since: Nanos | None = None
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
+        #: What is closed is carried once more, then all ends.
         self._stopping = threading.Event()
+        #: Nobody waits for it any more.
+        self._is_over = False
 
     @property
     def state(self) -> TierState:
@@ -220,11 +222,12 @@ class Uploader:
         self._wake.set()
 
     def stop(self) -> None:
-        """End after the step that is under way. Idempotent; blocks for at most `STOP_WAIT_S`."""
+        """Carry what is closed, without pauses, and end. Idempotent; blocks for at most `stop_s`."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join(STOP_WAIT_S)
+            self._thread.join(self._settings.stop_s)
+        self._is_over = True
 
     def cycle(self) -> None:
         """Do all that is due: upload, drop, mark, delete. The thread calls it; a test may, without one.
@@ -240,7 +243,7 @@ class Uploader:
         uploads = []
         for segment in self._state.waiting(closed):
             self._rest()
-            if self._stopping.is_set():
+            if self._is_over:
                 return
             with self._asking(is_copying=True):
                 uploads.append(self._upload(segment))
@@ -270,8 +273,11 @@ class Uploader:
     # --- the thread ---------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        is_last = False
+        while not is_last:
             self._wake.clear()
+            # What is closed by then is carried in this turn.
+            is_last = self._stopping.is_set()
             try:
                 self.cycle()
             except Exception as error:  # noqa: BLE001 -- a bug here must not end the uploading for ever
@@ -280,7 +286,7 @@ class Uploader:
             else:
                 self._backoff.reset()
                 self._recover()
-                self._wake.wait(self._pause_s())
+                self._wake.wait(0 if is_last else self._pause_s())
 
     @contextlib.contextmanager
     def _asking(self, *, is_copying: bool) -> Iterator[None]:
@@ -363,6 +369,9 @@ class Uploader:
         """Delete from the disk what the tier has for long enough."""
         now = self._clock()
         tiered = {one.first_index for one in (*self._state.segments, *self._state.marked)}
+        # The log goes on from its newest segment.
+        newest = list_segments(self._folder)[-1:]
+        tiered -= {one.first_index for one in newest}
         there = [one for one in self._closed() if one.first_index in tiered]
         self._uploaded_at = {
             one.first_index: self._uploaded_at.get(one.first_index, now) for one in there
@@ -448,14 +457,22 @@ class Uploader:
             self._on_event(TierAlarm(self._tier.objects.place, None))
 
 
-def closed_on_disk(folder: Path) -> list[ClosedSegment]:
-    """The closed segments of a log folder, oldest first: all but the last, which may be written.
+def closed_on_disk(folder: Path, *, with_last: bool = False) -> list[ClosedSegment]:
+    """The closed segments of a log folder, oldest first.
+
+    Args:
+        folder: the log's own.
+        with_last: whether the last one is closed, too: nobody has the log open (`files.is_written`).
 
     Raises:
         UsageLogError, OSError: it cannot be read.
     """
+    segments = list_segments(folder)
+    ends: list[Segment | None] = [*segments[1:]]
+    if with_last and segments and segments[-1].path.stat().st_size > 0:
+        ends.append(None)
     facts = []
-    for segment, following in pairwise(list_segments(folder)):
+    for segment, following in zip(segments, ends, strict=False):
         # Another uploader may drop it just now.
         with contextlib.suppress(FileNotFoundError):
             facts.append(facts_of(segment, following))

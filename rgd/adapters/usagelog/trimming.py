@@ -53,7 +53,8 @@ class Trimmer:
         """Delete segments beyond the limits; returns them.
 
         Args:
-            active: first index of the segment that is being written, which stays; None: there is none.
+            active: first index of the segment that is being written, which stays; None: there is none, and the
+                newest one stays, because the log goes on from it.
             reserved_bytes: what that segment, or the next one, may come to need.
             cursors: the index of the first entry that each reader has not read yet.
 
@@ -61,11 +62,13 @@ class Trimmer:
             UsageLogError, OSError: the folder cannot be read, or a segment cannot be deleted.
         """
         known = self._closed_now(active)
+        ages = self._ages.at(known, self.clock())
+        stay = known[-1:] if active is None else []
         gone = removals(
-            known,
-            self._ages.at(known, self.clock()),
+            known[: len(known) - len(stay)],
+            ages[: len(known) - len(stay)],
             self.settings.limits,
-            reserved_bytes=reserved_bytes,
+            reserved_bytes=reserved_bytes + sum(one.size for one in stay),
             cursors=cursors,
         )
         for removal in gone:

@@ -39,6 +39,8 @@ BATCH_MAX: Final = 512
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
+_MS_PER_S: Final = 1000
+
 _Notice = TypeVar("_Notice")
 
 
@@ -112,6 +114,9 @@ class SegmentedLog:
         self._trouble: str | None = None
         self._retry_at: Nanos | None = None
         self._sync_at: Nanos | None = None
+        #: The segment that is being written is closed then, also where nothing more comes.
+        self._close_at: Nanos | None = None
+        self._closing: int | None = None
         self._inbox = Inbox(settings)
         # The thread's own: what is in work, how many of it are waiters, and payloads that were lost.
         self._queue: deque[Pending | Waiter] = deque()
@@ -260,10 +265,13 @@ class SegmentedLog:
         elif waiter is not None:
             self._settle()
             if waiter.is_end:
+                self._end_segment()
                 return False
             self._release(waiter)
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
+        if self._close_at is not None and self._clock() >= self._close_at:
+            self._end_segment()
         if self._trim_at is not None and self._clock() >= self._trim_at:
             self._trim_idle()
         return True
@@ -293,7 +301,8 @@ class SegmentedLog:
         has_pending = len(self._queue) > self._waiters
         if self._waiters or (has_pending and self._retry_at is None):
             return 0
-        times = [due for due in (self._sync_at, self._trim_at) if due is not None]
+        dues = (self._sync_at, self._close_at, self._trim_at)
+        times = [due for due in dues if due is not None]
         if has_pending and self._retry_at is not None:
             times.append(self._retry_at)
         return (min(times) - self._clock()) / NS_PER_S if times else None
@@ -312,6 +321,7 @@ class SegmentedLog:
             self._fail(error)
         else:
             self._recover()
+            self._note_age()
         self._take(self._appender.settled - before)
 
     def _settle(self) -> None:
@@ -330,6 +340,22 @@ class SegmentedLog:
             self._appender.sync()
         except OSError as error:
             self._fail(error)
+
+    def _note_age(self) -> None:
+        """Note until when the segment that is being written stays open."""
+        active = self._appender.active_index
+        if active != self._closing:
+            self._closing = active
+            self._close_at = self._in_ms(round(self._settings.segment_age_s * _MS_PER_S))
+
+    def _end_segment(self) -> None:
+        """Close the segment that is being written, so that it can go to the tier."""
+        self._close_at = self._closing = None
+        try:
+            self._appender.end_segment()
+        except OSError as error:
+            self._fail(error)
+        self._trim_idle()
 
     def _trim_idle(self) -> None:
         """Delete what has become too old, also where no segment is begun for long."""

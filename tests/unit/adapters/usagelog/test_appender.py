@@ -16,6 +16,7 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync, LogLocked
 from rgd.wire.errors import Malformed
 from rgd.wire.frame import BrokerEntryMetadata, Entry
+from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import BROKER, T0, payloads_in, pendings, read, segments_in
 
 MakeAppender = Callable[..., Appender]
@@ -116,29 +117,20 @@ def test_a_segment_is_closed_at_its_age_by_broker_time(
     assert sizes_in(tmp_path) == [2, 3, 1]
 
 
-def test_the_age_counts_from_the_segments_first_entry_over_a_restart(
+def test_a_restart_begins_a_segment_because_the_last_one_may_be_in_the_tier(
     tmp_path: Path, make_appender: MakeAppender
 ) -> None:
-    first = make_appender(segment_age_s=10)
-    first.write(at(0, 1))
-    first.close()
-    make_appender(segment_age_s=10).write(at(9_999, 10_000))
-    assert sizes_in(tmp_path) == [3, 1]
+    for time in (0, 1):
+        appender = make_appender()
+        appender.write(at(time))
+        appender.close()
+    assert sizes_in(tmp_path) == [1, 1]
 
 
-def test_a_segment_is_closed_at_its_age_also_while_a_clock_that_was_set_back_catches_up(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    year = 365 * 86_400_000
-    ahead = make_appender(segment_age_s=10)
-    ahead.write(at(year, 0, 9_999))
-    ahead.write(at(10_000, 15_000))
-    assert sizes_in(tmp_path) == [3, 2]
-    ahead.close()
-    # The next run knows nothing of its predecessor's clock.
-    make_appender(segment_age_s=10).write(at(16_000, 25_999, 26_000, 26_001))
-    assert sizes_in(tmp_path) == [3, 4, 2]
-    assert set(times_in(tmp_path)) == {year}
+def test_an_empty_segment_is_taken_up(tmp_path: Path, make_appender: MakeAppender) -> None:
+    (tmp_path / segment_name(0)).touch()
+    make_appender().write(at(0))
+    assert sizes_in(tmp_path) == [1]
 
 
 def test_a_second_appender_is_refused(make_appender: MakeAppender) -> None:

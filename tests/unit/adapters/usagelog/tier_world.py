@@ -33,6 +33,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / BROKER
         self.now = Nanos(0)
+        self.with_last = False
         self.events: list[TierAlarm | TierDeleted] = []
         self.happened = threading.Condition()
 
@@ -40,7 +41,7 @@ class World:
         write_log(self.folder, pendings(count, first=first, step_ms=STEP_MS), SETTINGS)
 
     def closed(self) -> Sequence[ClosedSegment]:
-        return closed_on_disk(self.folder)
+        return closed_on_disk(self.folder, with_last=self.with_last)
 
     def uploader(self, objects: Objects, log: str = "1", **settings: object) -> Uploader:
         parts = TierParts(
