@@ -114,9 +114,7 @@ class SegmentedLog:
         self._trouble: str | None = None
         self._retry_at: Nanos | None = None
         self._sync_at: Nanos | None = None
-        #: The segment that is being written is closed then, also where nothing more comes.
-        self._close_at: Nanos | None = None
-        self._closing: int | None = None
+        self._closing: tuple[int | None, Nanos] | None = None
         self._inbox = Inbox(settings)
         # The thread's own: what is in work, how many of it are waiters, and payloads that were lost.
         self._queue: deque[Pending | Waiter] = deque()
@@ -270,7 +268,7 @@ class SegmentedLog:
             self._release(waiter)
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
-        if self._close_at is not None and self._clock() >= self._close_at:
+        if self._closing is not None and self._clock() >= self._closing[1]:
             self._end_segment()
         if self._trim_at is not None and self._clock() >= self._trim_at:
             self._trim_idle()
@@ -301,7 +299,8 @@ class SegmentedLog:
         has_pending = len(self._queue) > self._waiters
         if self._waiters or (has_pending and self._retry_at is None):
             return 0
-        dues = (self._sync_at, self._close_at, self._trim_at)
+        close_at = None if self._closing is None else self._closing[1]
+        dues = (self._sync_at, close_at, self._trim_at)
         times = [due for due in dues if due is not None]
         if has_pending and self._retry_at is not None:
             times.append(self._retry_at)
@@ -342,15 +341,15 @@ class SegmentedLog:
             self._fail(error)
 
     def _note_age(self) -> None:
-        """Note until when the segment that is being written stays open."""
+        """Note when the segment that is being written is closed, also where nothing more comes."""
         active = self._appender.active_index
-        if active != self._closing:
-            self._closing = active
-            self._close_at = self._in_ms(round(self._settings.segment_age_s * _MS_PER_S))
+        if self._closing is None or self._closing[0] != active:
+            close_at = self._in_ms(round(self._settings.segment_age_s * _MS_PER_S))
+            self._closing = (active, close_at)
 
     def _end_segment(self) -> None:
         """Close the segment that is being written, so that it can go to the tier."""
-        self._close_at = self._closing = None
+        self._closing = None
         try:
             self._appender.end_segment()
         except OSError as error:

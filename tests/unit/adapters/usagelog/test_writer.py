@@ -21,7 +21,6 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.ports.usagelog import Fsync, LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
-from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.conftest import Alarms
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
@@ -197,33 +196,6 @@ async def test_entries_are_synced_in_the_interval_without_a_flush(make_log: Make
     await log.open()
     append(log, 0)
     await until(lambda: log.synced_index == 0)
-
-
-async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
-    make_log: MakeLog, tmp_path: Path
-) -> None:
-    log = make_log(segment_age_s=0.1)
-    await log.open()
-    append(log, 0, 1)
-    await until(lambda: [one.last_index for one in log.closed] == [1])
-    append(log, 2)
-    await log.flush()
-    assert [path.name for path in segments_in(tmp_path / "log")] == [
-        segment_name(0),
-        segment_name(2),
-    ]
-
-
-async def test_a_log_that_ends_closes_its_segment_and_keeps_it(make_log: MakeLog) -> None:
-    log = make_log(retention_s=1e-9)
-    await log.open()
-    append(log, 0, 1)
-    await log.close()
-    assert [(one.first_index, one.last_index) for one in log.closed] == [(0, 1)]
-    # The next one goes on from it.
-    again = make_log(retention_s=1e-9)
-    await again.open()
-    assert (again.next_index, len(again.closed)) == (2, 1)
 
 
 async def test_an_outage_is_reported_once_and_loses_nothing_that_the_queue_can_hold(

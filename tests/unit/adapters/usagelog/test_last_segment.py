@@ -1,0 +1,68 @@
+"""The last segment: closed at its age and at the end, carried to the tier, and kept, because the log goes on from it."""
+
+from pathlib import Path
+
+import pytest
+
+from rgd.storage.objects import Objects
+from rgd.wire.segment import segment_name
+from tests.unit.adapters.usagelog.logs import MakeLog, payload_of, segments_in
+from tests.unit.adapters.usagelog.test_writer import append, until
+from tests.unit.adapters.usagelog.tier_world import COUNT, World, payloads
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
+    make_log: MakeLog, tmp_path: Path
+) -> None:
+    log = make_log(segment_age_s=0.1)
+    await log.open()
+    append(log, 0, 1)
+    await until(lambda: [one.last_index for one in log.closed] == [1])
+    append(log, 2)
+    await log.flush()
+    assert [path.name for path in segments_in(tmp_path / "log")] == [
+        segment_name(0),
+        segment_name(2),
+    ]
+
+
+async def test_a_log_that_ends_closes_its_segment_and_keeps_it(make_log: MakeLog) -> None:
+    log = make_log(retention_s=1e-9)
+    await log.open()
+    append(log, 0, 1)
+    await log.close()
+    assert [(one.first_index, one.last_index) for one in log.closed] == [(0, 1)]
+    # The next one goes on from it.
+    again = make_log(retention_s=1e-9)
+    await again.open()
+    assert (again.next_index, len(again.closed)) == (2, 1)
+
+
+def test_what_was_closed_last_goes_up_at_the_end_and_the_newest_stays_on_disk(
+    world: World, tmp_path: Path
+) -> None:
+    world.write()
+    uploader = world.uploader(Objects(str(tmp_path / "tier")), bytes_per_s=1)
+    uploader.start()
+    world.with_last = True
+    uploader.stop()
+    assert uploader.state.waiting(world.closed()) == []
+    assert payloads(tmp_path / "tier") == [payload_of(number) for number in range(COUNT)]
+    assert len(segments_in(world.folder)) == 1
+
+
+def test_a_tier_that_fails_at_the_end_is_tried_once_more(world: World, tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_bytes(b"")
+    world.write()
+    uploader = world.uploader(Objects(str(blocker / "tier")))
+    uploader.stop()
+    uploader.start()
+    world.await_events(1)
+    uploader.stop()
+    assert uploader.counts.failures == 1
