@@ -21,5 +21,7 @@ WORKDIR /var/lib/rgd
 VOLUME /var/lib/rgd
 EXPOSE 7700
 STOPSIGNAL SIGTERM
+# Where it listens elsewhere or over TLS: RGD_URL, RGD_TLS_CA. Kubernetes has its own probes.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["rgd", "probe"]
 ENTRYPOINT ["rgd"]
 CMD ["serve"]

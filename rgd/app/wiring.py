@@ -50,7 +50,7 @@ from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
-from rgd.config.values import EMBEDDED
+from rgd.config.values import EMBEDDED, split_address
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
@@ -276,6 +276,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
     return HttpSettings(
         host=host,
         port=port,
+        probe_address=None if http.probe_listen is None else split_address(http.probe_listen),
         unix_socket=http.unix_socket,
         batch_max=http.batch_max,
         body_max_bytes=http.body_max_bytes,

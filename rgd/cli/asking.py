@@ -9,7 +9,10 @@ The calls themselves are `rgd.adapters.http.client`'s.
 
 # ruff: noqa: PLC0415 -- the client is imported by what calls, so that --help stays fast
 
+import functools
+import inspect
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +54,21 @@ TokenFile = Annotated[
         help=f"A file that holds a bearer token; without it {TOKEN_VARIABLE} is asked.",
     ),
 ]
+_TlsFile = Path | None
+TlsCa = Annotated[
+    _TlsFile,
+    typer.Option(
+        metavar="FILE", envvar="RGD_TLS_CA", help="Certificates to trust, PEM, not the system's."
+    ),
+]
+TlsCert = Annotated[
+    _TlsFile,
+    typer.Option(metavar="FILE", envvar="RGD_TLS_CERT", help="A certificate to show, PEM."),
+]
+TlsKey = Annotated[
+    _TlsFile,
+    typer.Option(metavar="FILE", envvar="RGD_TLS_KEY", help="The key of `--tls-cert`, PEM."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="What the daemon answered, as JSON.")]
 
 _Answer = TypeVar("_Answer")
@@ -58,10 +76,13 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The daemon's address and the token."""
+    """The daemon's address, the token and the certificates: the options of every command that asks."""
 
-    url: str
-    token_file: Path | None = None
+    url: Url = DEFAULT_URL
+    token_file: TokenFile = None
+    tls_ca: TlsCa = None
+    tls_cert: TlsCert = None
+    tls_key: TlsKey = None
 
     def ask(self, calls: Callable[["DaemonClient"], Awaitable[_Answer]]) -> _Answer:
         """Open a client and make some calls.
@@ -77,18 +98,23 @@ class Door:
                 f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {self.url}"
             )
             raise ConfigError(Fault(SOURCE, "--url", expected))
-        return asyncio.run(self._ask(calls, self._token()))
+        return asyncio.run(self._ask(calls, self._token(), self._tls()))
 
     async def _ask(
-        self, calls: Callable[["DaemonClient"], Awaitable[_Answer]], token: str | None
+        self,
+        calls: Callable[["DaemonClient"], Awaitable[_Answer]],
+        token: str | None,
+        tls: ssl.SSLContext | None,
     ) -> _Answer:
         from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
 
         try:
-            async with DaemonClient(self.url, token=token) as client:
+            async with DaemonClient(self.url, token=token, tls=tls) as client:
                 return await calls(client)
         except DaemonUnreachable as error:
             remedy = f"start one with `rgd serve`, or say where it is with --url or {URL_VARIABLE}"
+            if isinstance(error.__cause__, ssl.SSLError | ssl.CertificateError):
+                remedy = "give its authority with --tls-ca, your certificate with --tls-cert"
             raise RgdError(f"{error}; {remedy}") from error
         except DaemonRefused as error:
             if error.status == 400:
@@ -97,6 +123,22 @@ class Door:
                 remedy = f"give a token with --token-file or {TOKEN_VARIABLE}"
                 raise RgdError(f"the daemon refused: {error.reason}; {remedy}") from error
             raise RgdError(f"the daemon refused: {error}") from error
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """None: as the system trusts."""
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigError(Fault(SOURCE, "--tls-cert", "expected --tls-cert and --tls-key"))
+        if self.tls_ca is None and self.tls_cert is None:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.tls_ca)
+            if self.tls_cert is not None:
+                # With a password that is none, so that an encrypted key is an error and no question.
+                context.load_cert_chain(self.tls_cert, self.tls_key, password="")
+        except OSError as error:  # ssl.SSLError is one too
+            expected = f"expected readable PEM files, got {error}"
+            raise ConfigError(Fault(SOURCE, "--tls-ca, --tls-cert, --tls-key", expected)) from error
+        return context
 
     def _token(self) -> str | None:
         if self.token_file is None:
@@ -112,3 +154,21 @@ class Door:
             expected = "expected one token and nothing else"
             raise ConfigError(Fault(str(self.token_file), "", expected))
         return token
+
+
+def asks(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Door`; it gets the door as `door`."""
+    options = inspect.signature(Door, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def opening(**given: object) -> None:
+        of_door = {name: given.pop(name) for name in options}
+        command(**given, door=Door(**of_door))  # type: ignore[arg-type]
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [
+        *(one for one in own if one.name != "door"),
+        *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options.values()),
+    ]
+    opening.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return opening

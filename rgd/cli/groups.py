@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from rgd.cli.amounts import EXPECTED, parse_rate, show
-from rgd.cli.asking import DEFAULT_URL, SOURCE, AsJson, Door, TokenFile, Url
+from rgd.cli.asking import SOURCE, AsJson, Door, asks
 from rgd.cli.names import check_group, places_of
 from rgd.cli.table import print_columns
 from rgd.core.policies.model import SharePolicyName, TopicSplit
@@ -44,11 +44,10 @@ _RATE_HELP: Final = "{} of all brokers together, a second: 500, 5M, 1Gi, or `unl
 
 
 @app.command("list")
-def list_groups(
-    *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
-) -> None:
+@asks
+def list_groups(*, door: Door, as_json: AsJson = False) -> None:
     """Show every group: quota, this daemon's share, state."""
-    views = Door(url, token_file).ask(lambda client: client.groups())
+    views = door.ask(lambda client: client.groups())
     if as_json:
         print(json.dumps(views))
     elif not views:
@@ -60,12 +59,11 @@ def list_groups(
 
 
 @app.command("get")
-def get(
-    group: Group, *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
-) -> None:
+@asks
+def get(group: Group, *, door: Door, as_json: AsJson = False) -> None:
     """Show one group: its fields, its attachments, every broker's part."""
     check_group(group)
-    view = Door(url, token_file).ask(lambda client: client.group(group))
+    view = door.ask(lambda client: client.group(group))
     if as_json:
         print(json.dumps(view))
     else:
@@ -91,6 +89,7 @@ _Split = Annotated[
 
 
 @app.command("set")
+@asks
 def set_group(
     group: Group,
     *,
@@ -119,8 +118,7 @@ def set_group(
         typer.Option(metavar="P", help=f"Share policy: {', '.join([*SharePolicyName, DEFAULT])}."),
     ] = None,
     topic_split: _Split = None,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
+    door: Door,
     as_json: AsJson = False,
 ) -> None:
     """Change the fields in the options and keep the rest; create the group if it is missing."""
@@ -141,7 +139,7 @@ def set_group(
     }
     if soft is not None:
         patch["soft"] = soft or None
-    view = Door(url, token_file).ask(lambda client: client.patch_group(group, patch))
+    view = door.ask(lambda client: client.patch_group(group, patch))
     if as_json:
         print(json.dumps(view))
     else:
@@ -149,11 +147,11 @@ def set_group(
 
 
 @app.command("delete")
+@asks
 def delete(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups' names.")],
     *,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
+    door: Door,
 ) -> None:
     """Delete groups without attachments."""
     for group in groups:
@@ -164,13 +162,12 @@ def delete(
             await client.delete_group(group)
             print(f"{group}: deleted")
 
-    Door(url, token_file).ask(delete_all)
+    door.ask(delete_all)
 
 
 @app.command("attach")
-def attach(
-    group: Group, names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None
-) -> None:
+@asks
+def attach(group: Group, names: Names, *, door: Door) -> None:
     """Attach tenants, namespaces and topics to a group, in place of their previous groups."""
     check_group(group)
     places = places_of(names)
@@ -180,11 +177,12 @@ def attach(
             await client.attach(place, group)
             print(f"{place}: attached to {group}")
 
-    Door(url, token_file).ask(attach_all)
+    door.ask(attach_all)
 
 
 @app.command("detach")
-def detach(names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None) -> None:
+@asks
+def detach(names: Names, *, door: Door) -> None:
     """Detach tenants, namespaces and topics from their groups."""
     places = places_of(names)
 
@@ -193,7 +191,7 @@ def detach(names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None
             await client.detach(place)
             print(f"{place}: detached")
 
-    Door(url, token_file).ask(detach_all)
+    door.ask(detach_all)
 
 
 def _patch(

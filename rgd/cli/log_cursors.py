@@ -8,17 +8,16 @@ from typing import Annotated
 
 import typer
 
-from rgd.cli.asking import DEFAULT_URL, AsJson, Door, TokenFile, Url
+from rgd.cli.asking import AsJson, Door, asks
 from rgd.cli.table import print_columns
 
 ReaderName = Annotated[str, typer.Argument(metavar="NAME", help="The reader's name.")]
 
 
-def cursors(
-    *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
-) -> None:
+@asks
+def cursors(*, door: Door, as_json: AsJson = False) -> None:
     """List the readers of the log: their positions, and what they hold back."""
-    found = Door(url, token_file).ask(lambda client: client.log_cursors())
+    found = door.ask(lambda client: client.log_cursors())
     if as_json:
         print(json.dumps(found))
         return
@@ -37,19 +36,20 @@ def cursors(
     print_columns(columns, rows)
 
 
+@asks
 def ack(
     name: ReaderName,
     index: Annotated[
         int, typer.Argument(metavar="INDEX", min=0, help="The first entry not dealt with.")
     ],
     *,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
+    door: Door,
 ) -> None:
     """Acknowledge entries for a reader: retention need not wait for them."""
-    Door(url, token_file).ask(lambda client: client.acknowledge(name, index))
+    door.ask(lambda client: client.acknowledge(name, index))
 
 
-def forget(name: ReaderName, *, url: Url = DEFAULT_URL, token_file: TokenFile = None) -> None:
+@asks
+def forget(name: ReaderName, *, door: Door) -> None:
     """Forget a reader: it holds back nothing any more."""
-    Door(url, token_file).ask(lambda client: client.forget_cursor(name))
+    door.ask(lambda client: client.forget_cursor(name))

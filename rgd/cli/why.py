@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from rgd.cli.amounts import show
-from rgd.cli.asking import DEFAULT_URL, AsJson, Door, TokenFile, Url
+from rgd.cli.asking import AsJson, Door, asks
 from rgd.cli.names import query_of
 from rgd.cli.table import print_columns
 from rgd.core.units import Dimension, Kind
@@ -36,6 +36,7 @@ _STATES: Final = {
 }
 
 
+@asks
 def why(
     name: Annotated[
         str,
@@ -48,13 +49,12 @@ def why(
         str | None, typer.Option(metavar="NAME", help="A subscription of the topic.")
     ] = None,
     kind: Annotated[Kind, typer.Option(help="Which way the traffic goes.")] = Kind.PUBLISH,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
+    door: Door,
     as_json: AsJson = False,
 ) -> None:
     """Say why a namespace or topic is limited, by which limit, and how much was refused."""
     query = query_of(name, subscription) | {"kind": kind.value}
-    view = Door(url, token_file).ask(lambda client: client.explain(query))
+    view = door.ask(lambda client: client.explain(query))
     if as_json:
         print(json.dumps(view))
         return

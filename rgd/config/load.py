@@ -29,7 +29,9 @@ PREFIX: Final = "RGD_"
 NESTED: Final = "__"
 
 #: Variables of the client commands (`rgd.cli.asking`); they are no settings of a daemon.
-OF_COMMANDS: Final = frozenset({"RGD_URL", "RGD_TOKEN", "RGD_TOKEN_FILE"})
+OF_COMMANDS: Final = frozenset(
+    {"RGD_URL", "RGD_TOKEN", "RGD_TOKEN_FILE", "RGD_TLS_CA", "RGD_TLS_CERT", "RGD_TLS_KEY"}
+)
 
 ENVIRONMENT: Final = "environment"
 COMMAND_LINE: Final = "command line"

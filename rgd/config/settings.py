@@ -318,6 +318,11 @@ class HttpSettings(Section):
         description="Address to listen on; port 0 takes a free one. Beyond loopback, `http.tokens_file` "
         "is required, except with `rgd serve --insecure`.",
     )
+    probe_listen: Address | None = Field(
+        default=None,
+        description="An additional address that answers `/healthz`, `/readyz` and `/metrics` alone and without TLS: for probes "
+        "that have no certificate.",
+    )
     unix_socket: Path | None = Field(
         default=None, description="An additional unix socket to listen on."
     )
@@ -392,7 +397,7 @@ class HttpSettings(Section):
     tls_client_ca: Path | None = Field(
         default=None,
         description="Certificates of the authorities, PEM, one of which must have signed a caller's "
-        "certificate; the probes need one as well.",
+        "certificate; probes, too, but those at `http.probe_listen`.",
     )
     fast_lane: Flag = Field(
         default=True,

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
@@ -47,6 +46,7 @@ class RunningDaemon:
 
     daemon: RgdDaemon
     url: str = ""
+    probe_url: str = ""
     loop: asyncio.AbstractEventLoop | None = None
     until: asyncio.Event | None = None
     up: threading.Event = field(default_factory=threading.Event)
@@ -77,12 +77,10 @@ class RunningDaemon:
 def running_daemon(
     folder: Path,
     seed: PolicySnapshot,
-    *,
-    tokens: Tokens | None = None,
-    unix_socket: Path | None = None,
+    **http: Any,
 ) -> Iterator[RunningDaemon]:
-    """Run a daemon that begins with these policies."""
-    settings = HttpSettings(port=0, tokens=tokens or Tokens(), unix_socket=unix_socket)
+    """Run a daemon that begins with these policies, with further `HttpSettings`."""
+    settings = HttpSettings(port=0, **http)
     running = RunningDaemon(memory_daemon(folder, seed))
     # What the daemon logs is not what the command under test prints.
     with capture_logs():
@@ -133,7 +131,9 @@ async def _serve(running: RunningDaemon, settings: HttpSettings) -> None:
     running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
     server = HttpServer(running.daemon, settings, metrics=_no_metrics)
     async with server:
-        running.url = f"http://127.0.0.1:{server.port}"
+        scheme = "https" if settings.tls_cert else "http"
+        running.url = f"{scheme}://127.0.0.1:{server.port}"
+        running.probe_url = f"http://127.0.0.1:{server.probe_port}"
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(running.daemon.run(running.until, on_up=lambda: None))
             tasks.create_task(_say_when_up(running))

@@ -6,6 +6,7 @@ success is raised with the daemon's own reason. A token is sent and never shown.
 Not on any hot path of the daemon; a gateway brings its own HTTP client.
 """
 
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -50,9 +51,13 @@ class DaemonClient:
     Args:
         base: `http://host:port`, or `unix:///path` of its unix socket.
         token: a bearer token, where the daemon wants one.
+        tls: whom to trust and what to show; None: as the system does.
     """
 
-    def __init__(self, base: str, *, token: str | None = None) -> None:
+    def __init__(
+        self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self._told = base.rstrip("/")
         self._unix_socket = self._told.removeprefix(UNIX) if base.startswith(UNIX) else None
         #: Nobody resolves the host of a unix socket, but HTTP wants one.
@@ -64,7 +69,11 @@ class DaemonClient:
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
-        connector = aiohttp.UnixConnector(self._unix_socket) if self._unix_socket else None
+        connector: aiohttp.BaseConnector
+        if self._unix_socket:
+            connector = aiohttp.UnixConnector(self._unix_socket)
+        else:
+            connector = aiohttp.TCPConnector(ssl=self._tls or True)
         self._session = aiohttp.ClientSession(
             headers=self._headers, timeout=timeout, connector=connector
         )
@@ -136,6 +145,10 @@ class DaemonClient:
     async def forget_cursor(self, name: str) -> None:
         """Keep it no longer."""
         await self._call("DELETE", f"/v1/log/cursors/{_part(name)}")
+
+    async def health(self) -> None:
+        """Have the daemon say that it is alive."""
+        await self._call("GET", "/healthz")
 
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""

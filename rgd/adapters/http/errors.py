@@ -117,7 +117,10 @@ class TooManyConnections(CallError):
 
     def __init__(self, beyond: Refused | None) -> None:
         setting = beyond or Refused.CONNECTIONS
-        super().__init__(f"too many connections (http.{setting}); close some, or come back")
+        super().__init__(
+            f"too many connections (http.{setting}); close some, or come back; "
+            "at http.probe_listen only probes are answered"
+        )
         self.headers = {"Retry-After": "1", "Connection": "close"}
 
 

@@ -58,6 +58,14 @@ class Gate:
         if scope not in scopes:
             raise ScopeMissing(scope)
 
+    def lets(self, scope: Scope, authorization: str) -> bool:
+        """Whether `authorise` would let a call pass."""
+        try:
+            self.authorise(scope, authorization)
+        except (TokenMissing, ScopeMissing):
+            return False
+        return True
+
     def reply_to(self, error: Exception, method: str, route: str) -> Reply:
         """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
         foreseen = reply_to(error)

@@ -1,4 +1,4 @@
-"""Where the door listens: a TCP address, and perhaps a unix socket.
+"""Where the door listens: a TCP address, and perhaps a unix socket and an address for probes.
 
 Law: a socket that cannot be opened is one line that says which setting and what
 to do. The unix socket is this user's alone from before anybody can connect; a
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.http.settings import HttpSettings
 from rgd.errors import Unavailable
 
 #: Connections that wait to be accepted. So many may be accepted in one turn of the loop, before one
@@ -27,20 +26,25 @@ _MODE: Final = 0o600
 Accept = Callable[[], asyncio.Protocol]
 
 
-async def listen_tcp(accept: Accept, settings: HttpSettings) -> asyncio.Server:
-    """Listen on the address.
+async def listen_tcp(
+    accept: Accept, address: tuple[str, int], setting: str = "http.listen"
+) -> asyncio.Server:
+    """Listen on an address.
+
+    Args:
+        accept: makes what answers.
+        address: host and port.
+        setting: which one has it.
 
     Raises:
         Unavailable: the address cannot be taken.
     """
-    address = f"{settings.host}:{settings.port}"
+    host, port = address
     loop = asyncio.get_running_loop()
     try:
-        return await loop.create_server(
-            accept, settings.host or None, settings.port, backlog=BACKLOG
-        )
+        return await loop.create_server(accept, host or None, port, backlog=BACKLOG)
     except OSError as exc:
-        raise Unavailable(f"http.listen: {address}: {_why_not(exc)}") from exc
+        raise Unavailable(f"{setting}: {host}:{port}: {_why_not(exc)}") from exc
 
 
 async def listen_unix(accept: Accept, path: Path) -> tuple[asyncio.Server, "UnixSocket"]:

@@ -2,7 +2,8 @@
 
 Law: alive is not ready. `/readyz` is 503 until shares are known and while the
 daemon drains; an exchange that is away only degrades it, because an outage of
-Pulsar must not take every local endpoint away.
+Pulsar must not take every local endpoint away. Where there are tokens, only who may read hears reasons: they
+have paths and names. Everybody else hears what is degraded.
 
 How metrics are rendered is `rgd.adapters.metrics`' business: in slices, each in a turn of those who read.
 Here only so many scrapes may be under way.
@@ -13,9 +14,11 @@ from typing import Final
 from msgspec import Struct
 
 from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.reply import Call, MetricsPage, Reply, json_reply
 from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
 
 #: Scrapes at work or waiting; the next one is answered 503.
 SCRAPES_MAX: Final = 4
@@ -45,10 +48,11 @@ class NotReady(Struct, omit_defaults=True):
 class Probes:
     """Answers those who look after the daemon."""
 
-    def __init__(self, daemon: Daemon, metrics: MetricsPage, turns: Turns) -> None:
+    def __init__(self, daemon: Daemon, metrics: MetricsPage, turns: Turns, gate: Gate) -> None:
         self._daemon = daemon
         self._metrics = metrics
         self._turns = turns
+        self._gate = gate
         self._scrapes = 0
         #: Set when the daemon is about to stop: send no new traffic.
         self.draining = False
@@ -57,19 +61,20 @@ class Probes:
         """The process is alive."""
         return json_reply(Alive())
 
-    async def readyz(self, _call: Call) -> Reply:
+    async def readyz(self, call: Call) -> Reply:
         """Whether traffic should come here."""
         health = self._daemon.health()
+        degraded = health.degraded
+        if not self._gate.lets(Scope.READ, call.headers.get("Authorization", "")):
+            degraded = tuple(note.partition(": ")[0] for note in degraded)
         if self.draining:
             return json_reply(
-                NotReady(ready=False, reason="draining", degraded=health.degraded), status=503
+                NotReady(ready=False, reason="draining", degraded=degraded), status=503
             )
         if not health.ready:
-            reason = "; ".join(health.degraded) or "shares are not known yet"
-            return json_reply(
-                NotReady(ready=False, reason=reason, degraded=health.degraded), status=503
-            )
-        return json_reply(Ready(ready=True, degraded=health.degraded))
+            reason = "; ".join(degraded) or "shares are not known yet"
+            return json_reply(NotReady(ready=False, reason=reason, degraded=degraded), status=503)
+        return json_reply(Ready(ready=True, degraded=degraded))
 
     async def metrics(self, call: Call) -> Reply:
         """The metrics in the format that the Accept header asks for."""

@@ -92,7 +92,8 @@ class HttpServer:
         if settings.shadow:
             self._shadow = Shadow(denies_ungoverned=settings.ungoverned == Ungoverned.DENY)
         self._acquire = Acquire(daemon, settings, questions, self._shadow)
-        self._probes = Probes(daemon, metrics, self.reads)
+        self._gate = Gate(settings.tokens, observe, clock)
+        self._probes = Probes(daemon, metrics, self.reads, self._gate)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
@@ -110,11 +111,12 @@ class HttpServer:
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
-        self._gate = Gate(settings.tokens, observe, clock)
         self._dispatcher = Dispatcher(
             self.endpoints, settings, self._gate, self._bodies, reads=self.reads
         )
         self._connections: Connections | None = None
+        #: Those of `probe_address`.
+        self._probe_connections: Connections | None = None
         #: None where aiohttp answers everything.
         self._lanes: Lanes | None = None
         #: None without TLS.
@@ -122,6 +124,8 @@ class HttpServer:
         self._listeners: list[asyncio.Server] = []
         self._unix_socket: UnixSocket | None = None
         self._port = settings.port
+        #: Of `probe_address`, once open.
+        self.probe_port: int | None = None
 
     @property
     def port(self) -> int:
@@ -167,38 +171,52 @@ class HttpServer:
             ConfigError: the certificate cannot be used.
         """
         settings = self._settings
-        self._connections = connections = Connections(
-            self._dispatcher.serve,
-            self._gate.count_malformed,
-            self._bounds,
-            request_factory=self._request,
-            keepalive_timeout=settings.idle_timeout_s,
-            lingering_time=LINGER_S,
-            logger=log,
-        )
+        self._connections = connections = self._connections_within(self._bounds)
         accept: Accept = connections
         if settings.fast_lane and IS_AVAILABLE:
             self._lanes = lanes = Lanes(
                 self.endpoints, settings, self._gate, self._bodies, connections
             )
             accept = partial(Lane, lanes)
+        address = settings.host, settings.port
         try:
             if settings.tls_cert is None or settings.tls_key is None:
-                listener = await listen_tcp(accept, settings)
+                listener = await listen_tcp(accept, address)
             else:
                 certificates = Certificates(
                     settings.tls_cert, settings.tls_key, settings.tls_client_ca
                 )
                 self._greeting = Greeting(accept, self._bounds, certificates)
-                listener = await listen_tcp(self._greeting, settings)
+                listener = await listen_tcp(self._greeting, address)
             self._listeners.append(listener)
             self._port = listener.sockets[0].getsockname()[1]
             if settings.unix_socket is not None:
                 listener, self._unix_socket = await listen_unix(accept, settings.unix_socket)
                 self._listeners.append(listener)
+            if settings.probe_address is not None:
+                await self._listen_for_probes(settings.probe_address)
         except BaseException:
             await self.close()
             raise
+
+    async def _listen_for_probes(self, address: tuple[str, int]) -> None:
+        # No room for ordinary connections: all are in the reserve, which may ask for probes only.
+        bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
+        self._probe_connections = self._connections_within(bounds)
+        listener = await listen_tcp(self._probe_connections, address, "http.probe_listen")
+        self._listeners.append(listener)
+        self.probe_port = listener.sockets[0].getsockname()[1]
+
+    def _connections_within(self, bounds: Bounds) -> Connections:
+        return Connections(
+            self._dispatcher.serve,
+            self._gate.count_malformed,
+            bounds,
+            request_factory=self._request,
+            keepalive_timeout=self._settings.idle_timeout_s,
+            lingering_time=LINGER_S,
+            logger=log,
+        )
 
     def replace_tokens(self, tokens: Tokens) -> None:
         """Put other tokens in force; they count from the next request on, on every connection.
@@ -248,6 +266,9 @@ class HttpServer:
             self._unix_socket = None
         while self._listeners:
             self._listeners.pop().close()
+        if self._probe_connections is not None:
+            probing, self._probe_connections = self._probe_connections, None
+            await probing.shutdown(self._settings.close_timeout_s)
         if self._connections is not None:
             connections, self._connections = self._connections, None
             lanes, self._lanes = self._lanes, None

@@ -27,6 +27,8 @@ class HttpSettings:
     host: str = "127.0.0.1"
     #: 0 takes a free one.
     port: int = 7700
+    #: Where probes and scrapes alone are answered, without TLS; None: nowhere.
+    probe_address: tuple[str, int] | None = None
     #: A second way in, for this user only (mode 0600).
     unix_socket: Path | None = None
     #: Most items of one array; more is 413.

@@ -142,7 +142,9 @@ async def test_while_all_are_busy_everything_else_is_503_and_counted() -> None:
 
         assert answer.status == 503
         assert (
-            answer.reason == "too many connections (http.connections_max); close some, or come back"
+            answer.reason
+            == "too many connections (http.connections_max); close some, or come back; "
+            "at http.probe_listen only probes are answered"
         )
         assert answer.headers["Retry-After"] == "1"
         assert answer.headers["Connection"] == "close"

@@ -1,0 +1,114 @@
+"""How commands reach a daemon: in the clear, over TLS, with a certificate of their own, by a unix socket; and `rgd probe`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.adapters.http.tokens import Tokens
+from rgd.core.policies.model import Group
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.ports.daemon import Health
+from rgd.ports.door import Scope, digest_of
+from tests.support.certificates import make_certificate
+from tests.support.running_daemon import RunningDaemon, running_daemon
+from tests.unit.cli.conftest import Rgd
+
+SNAPSHOT = PolicySnapshot({"gold": Group("gold")})
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(params=["plain", "unix", "tls", "mtls"])
+def reached(
+    request: pytest.FixtureRequest, tmp_path: Path, certificate: tuple[Path, Path]
+) -> Iterator[tuple[str, ...]]:
+    """A daemon that can be reached in one way, and the options that do it."""
+    cert, key = certificate
+    http: dict[str, Any] = {}
+    options: tuple[object, ...] = ()
+    if request.param == "unix":
+        http["unix_socket"] = tmp_path / "rgd.sock"
+    elif request.param != "plain":
+        http |= {"tls_cert": cert, "tls_key": key}
+        options = ("--tls-ca", cert)
+    if request.param == "mtls":
+        http["tls_client_ca"] = cert
+        options = (*options, "--tls-cert", cert, "--tls-key", key)
+    with running_daemon(tmp_path, SNAPSHOT, **http) as daemon:
+        url = f"unix://{http['unix_socket']}" if "unix_socket" in http else daemon.url
+        yield ("--url", url, *map(str, options))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("groups", "list"), ("why", "acme/orders"), ("probe",), ("probe", "--ready")],
+    ids=" ".join,
+)
+def test_commands_reach_a_daemon_in_every_way(
+    rgd: Rgd, reached: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    outcome = rgd(*command, *reached)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_who_is_not_trusted_is_told_what_to_give(
+    rgd: Rgd, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    with running_daemon(tmp_path, SNAPSHOT, tls_cert=cert, tls_key=key) as daemon:
+        outcome = rgd("probe", "--url", daemon.url)
+    assert outcome.code == 1
+    assert "--tls-ca" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "options", [("--tls-cert", "a.pem"), ("--tls-ca", "a.pem"), ("--tls-key", "a.pem")]
+)
+def test_certificates_that_cannot_be_used_are_2(rgd: Rgd, options: tuple[str, ...]) -> None:
+    outcome = rgd("probe", *options)
+    assert outcome.code == 2
+    assert options[0] in outcome.err
+
+
+def test_a_daemon_that_is_not_ready_is_alive(rgd: Rgd, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, SNAPSHOT) as daemon:
+        daemon.daemon.drain()
+        assert rgd("probe", "--url", daemon.url).code == 0
+        outcome = rgd("probe", "--ready", "--url", daemon.url)
+    assert (outcome.code, outcome.err) == (1, "rgd: not ready: draining\n")
+    assert rgd("probe", "--url", daemon.url).code == 1
+
+
+def test_probes_need_no_certificate_at_their_own_address_and_nothing_else_is_answered_there(
+    rgd: Rgd, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    http = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert}
+    with running_daemon(tmp_path, SNAPSHOT, probe_address=("127.0.0.1", 0), **http) as daemon:
+        assert rgd("probe", "--ready", "--url", daemon.probe_url).code == 0
+        refused = rgd("groups", "list", "--url", daemon.probe_url)
+    assert refused.code == 1
+    assert "only probes are answered" in refused.err
+
+
+def test_reasons_are_for_those_who_may_read(
+    rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = Tokens({digest_of("look"): frozenset({Scope.READ})})
+    with running_daemon(tmp_path, SNAPSHOT, tokens=tokens) as daemon:
+        hide(daemon, Health(ready=True, degraded=("usage log: /secret/path: no space",)))
+        told = rgd("probe", "--ready", "--url", daemon.url)
+        monkeypatch.setenv("RGD_TOKEN", "look")
+        whole = rgd("probe", "--ready", "--url", daemon.url)
+    assert told.out == "ready; usage log\n"
+    assert whole.out == "ready; usage log: /secret/path: no space\n"
+
+
+def hide(daemon: RunningDaemon, health: Health) -> None:
+    """Have the daemon say that it is so."""
+    daemon.daemon.health = lambda: health  # type: ignore[method-assign]
