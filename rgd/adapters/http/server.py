@@ -115,8 +115,9 @@ class HttpServer:
             self.endpoints, settings, self._gate, self._bodies, reads=self.reads
         )
         self._connections: Connections | None = None
-        #: Those of `probe_address`.
+        #: Those of `probe_address`, and its port once open.
         self._probe_connections: Connections | None = None
+        self.probe_port: int | None = None
         #: None where aiohttp answers everything.
         self._lanes: Lanes | None = None
         #: None without TLS.
@@ -124,8 +125,6 @@ class HttpServer:
         self._listeners: list[asyncio.Server] = []
         self._unix_socket: UnixSocket | None = None
         self._port = settings.port
-        #: Of `probe_address`, once open.
-        self.probe_port: int | None = None
 
     @property
     def port(self) -> int:
