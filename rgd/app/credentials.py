@@ -106,4 +106,7 @@ def tokens_of(file: Path) -> Tokens:
         ConfigError: it cannot be used.
     """
     grants = load_tokens(file)
-    return Tokens({digest: grant.scopes for digest, grant in grants.items()})
+    return Tokens(
+        {digest: grant.scopes for digest, grant in grants.items()},
+        {digest: grant.name for digest, grant in grants.items()},
+    )

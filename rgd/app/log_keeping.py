@@ -16,6 +16,7 @@ from rgd.adapters.usagelog.cursors import Cursor, Cursors
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
+from rgd.app.audit import tell_written
 from rgd.app.clock import Clock
 from rgd.app.log_reading import LogPlace, LogReading
 from rgd.core.units import NS_PER_S
@@ -122,11 +123,15 @@ class LogKeeper:
         end = self._kept.next_index
         if index > end:
             raise CursorRefused(f"cursor {name}: expected an index of at most {end}, got {index}")
+        before = next((one.index for one in self._cursors.all() if one.name == name), None)
         cursor = await asyncio.to_thread(self._cursors.put, name, index)
+        tell_written("cursor moved", name, before, index)
         return self._view(cursor, self._segments())
 
     async def forget(self, name: str) -> None:
+        before = self._cursors.get(name).index
         await asyncio.to_thread(self._cursors.forget, name)
+        tell_written("cursor forgotten", name, before, None)
 
     async def entries(self, start: From, limit: int, *, expose: bool | None = None) -> EntriesView:
         allowed = self._place.exposes_metadata

@@ -13,6 +13,7 @@ from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
+from rgd.version import __version__
 from rgd.views.figures import GroupFigures, group_figures, known_subscriptions
 
 
@@ -68,6 +69,10 @@ class Telemetry:
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core
         now = daemon.parts.clock.now()
+        health = daemon.health()
+        yield Sample("rgd_build_info", (__version__,), 1)
+        yield Sample("rgd_ready", (), health.ready)
+        yield Sample("rgd_degraded", (), len(health.degraded))
         yield Sample("rgd_peers", (), len(core.peers))
         for name in core.peers.names():
             peer = core.peers.get(name)

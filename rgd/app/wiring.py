@@ -55,9 +55,14 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS, NS_PER_S
+from rgd.errors import RgdError
+from rgd.version import __version__
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
+
+#: How often it is looked whether the daemon is ready, until it is.
+READY_LOOK_S: Final = 0.05
 
 
 _log = structlog.get_logger("rgd")
@@ -90,7 +95,11 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     check_credential_files(settings, "settings")
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    uvloop.run(_serve(settings, insecure=insecure, say=say))
+    try:
+        uvloop.run(_serve(settings, insecure=insecure, say=say))
+    except BaseExceptionGroup as group:
+        # What somebody can do something about is one line, also where it came from among several tasks.
+        raise _foreseen(group) from group
 
 
 async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
@@ -121,20 +130,41 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
         ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
         try:
             async with asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(_drain(until, daemon, server), name="drain")]
+                beside = [
+                    tasks.create_task(_drain(until, daemon, server), name="drain"),
+                    tasks.create_task(_tell_ready(daemon), name="ready"),
+                ]
                 if embedded is not None:
                     watch = daemon.errors.keep("embedded", embedded.supervise)
                     beside.append(tasks.create_task(watch, name="embedded"))
                 follow = daemon.errors.keep("credentials", credentials.follow)
                 beside.append(tasks.create_task(follow, name="credentials"))
+                _log.info("starting", version=__version__, broker=daemon.broker)
                 await daemon.run(until, on_up=lambda: say(ready))
                 for task in beside:
                     task.cancel()
         finally:
             # In every case without blocking: a stuck disk must not delay the exit.
             await _close_within(stack, settings.shutdown_timeout_ms / 1000)
+            _log.info("stopped", version=__version__, broker=settings.broker.name)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
+
+
+def _foreseen(group: BaseExceptionGroup) -> BaseException:
+    """The first error of a group, if every one of it is foreseen; otherwise the group."""
+    if group.split((RgdError, OSError))[1] is not None:
+        return group
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _tell_ready(daemon: RgdDaemon) -> None:
+    while not daemon.health().ready:  # noqa: ASYNC110 -- nothing tells
+        await asyncio.sleep(READY_LOOK_S)
+    _log.info("ready", broker=daemon.broker)
 
 
 async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) -> None:

@@ -6,11 +6,15 @@ same scopes, the same digest of a token and the same definition of loopback.
 
 import hashlib
 import ipaddress
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Final
 
 #: Most tokens, because each request is compared with all of them. More are a configuration error.
 TOKENS_MAX: Final = 256
+
+#: Whose call is being answered: the name of its token; empty: there are no tokens, or nobody called.
+CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
 
 
 class Scope(StrEnum):

@@ -6,7 +6,7 @@ daemon. `ask` puts load on it through the fast path.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from rgd.core.exchange.messages import Sender
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
 from rgd.ports.daemon import Health
+from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
 from rgd.views.model import ExplainView
 
@@ -47,6 +48,10 @@ class RunningDaemon:
     daemon: RgdDaemon
     url: str = ""
     probe_url: str = ""
+    log_door: LogDoor | None = None
+    #: What the daemon logged.
+    logged: list[MutableMapping[str, Any]] = field(default_factory=list)
+    server: HttpServer | None = None
     loop: asyncio.AbstractEventLoop | None = None
     until: asyncio.Event | None = None
     up: threading.Event = field(default_factory=threading.Event)
@@ -77,13 +82,14 @@ class RunningDaemon:
 def running_daemon(
     folder: Path,
     seed: PolicySnapshot,
+    log_door: LogDoor | None = None,
     **http: Any,
 ) -> Iterator[RunningDaemon]:
     """Run a daemon that begins with these policies, with further `HttpSettings`."""
     settings = HttpSettings(port=0, **http)
-    running = RunningDaemon(memory_daemon(folder, seed))
+    running = RunningDaemon(memory_daemon(folder, seed), log_door=log_door)
     # What the daemon logs is not what the command under test prints.
-    with capture_logs():
+    with capture_logs() as running.logged:
         yield from _run(running, settings)
 
 
@@ -129,7 +135,8 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
 
 async def _serve(running: RunningDaemon, settings: HttpSettings) -> None:
     running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
-    server = HttpServer(running.daemon, settings, metrics=_no_metrics)
+    server = HttpServer(running.daemon, settings, metrics=_no_metrics, log_door=running.log_door)
+    running.server = server
     async with server:
         scheme = "https" if settings.tls_cert else "http"
         running.url = f"{scheme}://127.0.0.1:{server.port}"

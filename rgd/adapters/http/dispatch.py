@@ -25,7 +25,7 @@ from rgd.adapters.http.reply import NO_QUERY, Call, Reply, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.turns import ReadTurns
-from rgd.ports.door import Scope
+from rgd.ports.door import CALLER, Scope
 
 #: A part of a path that the caller names, and whether it may hold slashes.
 _PART: Final = re.compile(r"\{(\w+)(:path)?\}")
@@ -75,7 +75,10 @@ class Dispatcher:
             path = endpoint.path
             if not endpoint.is_probe:
                 _check_connection(request)
-            gate.authorise(endpoint.scope, request.headers.get("Authorization", ""))
+            authorization = request.headers.get("Authorization", "")
+            gate.authorise(endpoint.scope, authorization)
+            if endpoint.scope is Scope.ADMIN:
+                CALLER.set(gate.caller(authorization))
             if endpoint.scope is Scope.READ and not endpoint.is_probe:
                 async with self._reads.taken():
                     reply = await self._call(endpoint, request, match, b"")

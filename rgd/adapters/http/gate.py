@@ -58,6 +58,11 @@ class Gate:
         if scope not in scopes:
             raise ScopeMissing(scope)
 
+    def caller(self, authorization: str) -> str:
+        """The name of a token that passed; empty where none is needed."""
+        token = bearer_of(authorization)
+        return "" if token is None else self.tokens.name_of(token)
+
     def lets(self, scope: Scope, authorization: str) -> bool:
         """Whether `authorise` would let a call pass."""
         try:

@@ -26,15 +26,24 @@ _BEARER: Final = "bearer"
 class Tokens:
     """The tokens in force, by digest; none at all means that no call needs one."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_names")
 
-    def __init__(self, scopes_by_digest: Mapping[bytes, frozenset[Scope]] | None = None) -> None:
+    def __init__(
+        self,
+        scopes_by_digest: Mapping[bytes, frozenset[Scope]] | None = None,
+        names: Mapping[bytes, str] | None = None,
+    ) -> None:
         """Take SHA-256 digests.
+
+        Args:
+            scopes_by_digest: what each token may be used for.
+            names: of their owners, by the same digests.
 
         Raises:
             ConfigError: there are more than `TOKENS_MAX`.
         """
         known = scopes_by_digest or {}
+        self._names = names or {}
         if len(known) > TOKENS_MAX:
             expected = f"expected at most {TOKENS_MAX} tokens, got {len(known)}"
             raise ConfigError(Fault(_SOURCE, "", expected))
@@ -52,6 +61,10 @@ class Tokens:
             if hmac.compare_digest(digest, asked):
                 found = scopes
         return found
+
+    def name_of(self, token: str) -> str:
+        """Its owner; empty where it has no name."""
+        return self._names.get(digest_of(token), "")
 
     def __len__(self) -> int:
         return len(self._known)

@@ -40,6 +40,7 @@ BOUNDS: Final = {
     "source": 2,
     "held": 2,
     "credential": 2,
+    "version": 1,
 }
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings

@@ -31,7 +31,10 @@ ROUND_SECONDS: Final = Metric(
 HTTP_REQUEST_SECONDS: Final = Metric(
     "rgd_http_request_seconds",
     MetricType.HISTOGRAM,
-    "Time from a request's head to the end of its answer.",
+    "Time from a request's head to the end of its answer, by the call's path and the answer's status (`2xx`).",
+    ("route", "status"),
+    # Routes are those of the server, and `other`.
+    bound=Bound.SOURCE,
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
 
@@ -176,6 +179,9 @@ METRICS: Final = (
         MetricType.GAUGE,
         "Groups in use here that are granted their floor because there is no slot for them.",
     ),
+    Metric("rgd_build_info", MetricType.GAUGE, "1; the label is the version.", ("version",)),
+    Metric("rgd_ready", MetricType.GAUGE, "What `/readyz` says: 1 where traffic should come here."),
+    Metric("rgd_degraded", MetricType.GAUGE, "Things that `/readyz` lists as degraded."),
     Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is unreachable, else 0."),
     Metric(
         "rgd_name_conflict",

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from rgd.app.audit import tell_written
 from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
@@ -33,12 +34,12 @@ from rgd.app.policies.repairing import Repairing
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.backoff import Backoff
-from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
+from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, Value, records_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
-from rgd.wire.policies import decode_policy, policy_digest
+from rgd.wire.policies import decode_policy, policy_digest, policy_text
 
 #: Most attempts of a change because another daemon was faster. Each time one change succeeded, so this
 #: many in a row mean heavy contention on one policy.
@@ -243,8 +244,10 @@ class TablePolicies:
                     raise ExchangeDown(
                         f"{shown(key)}: the table has {KEYS_MAX} policies, its limit"
                     )
-                value = change(self._ledger.value(key))
+                known = self._ledger.value(key)
+                value = change(known)
                 if await self._writing.write(self._ledger.next(key, value, self._writer)):
+                    tell_written("policy changed", key, _shown(key, known), _shown(key, value))
                     return
         raise ExchangeDown(
             f"{key}: other daemons changed it meanwhile, {TRIES_MAX} times in a row; try again"
@@ -429,3 +432,7 @@ def _decoded_one(key: str, value: bytes) -> _Read:
         return _Read(key, value, record, policy_digest(key, record.value))
     except WireError as error:
         return _Read(key, value, error)
+
+
+def _shown(key: str, value: Value) -> str | None:
+    return None if value is None else policy_text(key, value)

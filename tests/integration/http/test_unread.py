@@ -20,6 +20,8 @@ REQUEST = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-Padding: " + b"x" * 4000 
 MANY = REQUEST * 2000
 #: Answers that the operating system may take in before anything waits here.
 TAKEN_MAX = 200
+#: That the system keeps of requests that the daemon does not read.
+RECEIVED_BYTES = 64 << 10
 
 
 @asynccontextmanager
@@ -43,7 +45,12 @@ def unread(door: Door) -> float:
 
 
 async def test_who_reads_nothing_is_soon_read_no_more() -> None:
-    async with open_door(HttpSettings(port=0)) as door, deaf(door) as (reader, writer):
+    async with AsyncExitStack() as opened:
+        door = await opened.enter_async_context(open_door(HttpSettings(port=0)))
+        # Connections inherit it. Otherwise the system grows its buffer to as much as all that is sent.
+        for listening in door.server._listeners[0].sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_BYTES)
+        reader, writer = await opened.enter_async_context(deaf(door))
         writer.write(MANY)
         await until(lambda: unread(door) > 0)
         # Others are served as ever; no more is answered to this one than the system takes in, nor read of it.

@@ -88,7 +88,7 @@ def test_probes_need_no_certificate_at_their_own_address_and_nothing_else_is_ans
     rgd: Rgd, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     cert, key = certificate
-    http = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert}
+    http: dict[str, Any] = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert}
     with running_daemon(tmp_path, SNAPSHOT, probe_address=("127.0.0.1", 0), **http) as daemon:
         assert rgd("probe", "--ready", "--url", daemon.probe_url).code == 0
         refused = rgd("groups", "list", "--url", daemon.probe_url)

@@ -155,11 +155,15 @@ async def test_the_process_and_the_interpreter_are_shown_too(exposition: Exposit
 async def test_observations_land_in_their_buckets(exposition: Exposition) -> None:
     for seconds in (0.0001, 0.0003, 5.0):
         exposition.observe_answer("/v1/acquire", 200, seconds)
+    exposition.observe_answer("/v1/acquire", 429, 1.0)
+    exposition.observe_answer("other", 404, 1.0)
     family = (await scrape(exposition))["rgd_http_request_seconds"]
+    ways = {(sample.labels["route"], sample.labels["status"]) for sample in family.samples}
+    assert ways == {("/v1/acquire", "2xx"), ("/v1/acquire", "4xx"), ("other", "4xx")}
     counts = {
         sample.labels["le"]: sample.value
         for sample in family.samples
-        if sample.name.endswith("_bucket")
+        if sample.name.endswith("_bucket") and sample.labels["status"] == "2xx"
     }
     assert (counts["0.0001"], counts["0.0005"], counts["1.0"], counts["+Inf"]) == (1, 2, 2, 3)
 
