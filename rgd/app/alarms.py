@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from rgd.app.events import EVENTS
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.units import NS_PER_S, Nanos
 
@@ -21,25 +22,6 @@ LINES_OF_CODE_A_MINUTE: Final = 60
 FOLLOWED_MAX: Final = 1_000
 
 _WINDOW_NS: Final = 60 * NS_PER_S
-
-#: Alarms that an operator should see.
-_WARNINGS: Final = frozenset(
-    {
-        AlarmCode.PEER_EXPIRED,
-        AlarmCode.NAME_CONFLICT,
-        AlarmCode.NAME_YIELDED,
-        AlarmCode.SEQUENCE_REFUSED,
-        AlarmCode.TOO_MANY_BROKERS,
-        AlarmCode.WEIGHT_BOUNDED,
-        AlarmCode.POLICIES_DIFFER,
-        AlarmCode.ISOLATED,
-        AlarmCode.SHARD_CUT_OFF,
-        AlarmCode.PEER_ROWS_REFUSED,
-        AlarmCode.GROUPS_WITHOUT_SLOT,
-        AlarmCode.STOCK_BROKER_SILENT,
-        AlarmCode.STOCK_PERIOD_DIFFERS,
-    }
-)
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -86,9 +68,9 @@ class AlarmLog:
         of_code.lines += 1
         if window is not of_code:
             window.lines += 1
-        say = _log.warning if alarm.code in _WARNINGS else _log.info
         more = {"reason": alarm.reason} if alarm.reason else {}
-        say(_words(alarm.code), broker=broker, **more)
+        event = EVENTS[alarm.code]
+        getattr(_log, event.level)(event.event, broker=broker, **more)
 
     def _close(self, now: Nanos) -> None:
         """Log the number of omitted alarms of past minutes."""
@@ -104,8 +86,4 @@ class AlarmLog:
 
 def _summarize(code: AlarmCode, window: _Window, **of: str) -> None:
     if window.suppressed:
-        _log.warning(f"{_words(code)}: more of the same", suppressed=window.suppressed, **of)
-
-
-def _words(code: AlarmCode) -> str:
-    return code.value.replace("_", " ")
+        _log.warning("more of the same", alarm=code.value, suppressed=window.suppressed, **of)

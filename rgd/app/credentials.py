@@ -92,11 +92,13 @@ class Credentials:
         except ConfigError as error:
             watched.is_old = True
             for fault in error.faults:
-                _log.error(f"refused {watched.what}", fault=str(fault)[:FAULT_CHARS_MAX])
+                reason = str(fault)[:FAULT_CHARS_MAX]
+                _log.error("refused changed credentials", what=watched.what, fault=reason)
         else:
             watched.is_old = False
             if is_news:
-                _log.info(f"reloaded {watched.what}", files=[str(file) for file in watched.files])
+                files = [str(file) for file in watched.files]
+                _log.info("reloaded credentials", what=watched.what, files=files)
 
 
 def tokens_of(file: Path) -> Tokens:

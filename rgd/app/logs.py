@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import structlog
 
+from rgd.app.events import add_code
+
 _SECRET_KEYS: Final = re.compile(r"token|password|secret|authorization|credential", re.IGNORECASE)
 _URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]+@")
 _BEARER: Final = re.compile(r"(?i)(bearer\s+)\S+")
@@ -36,6 +38,7 @@ def configure_logs(*, level: str = "INFO") -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        add_code,
         structlog.processors.format_exc_info,
         redact,
     ]

@@ -30,12 +30,12 @@ async def reach(attempt: Callable[[], object], what: str, notes: MutableMapping[
             await result
         except ExchangeDown as error:
             if not is_known_down:
-                _log.warning(f"cannot reach {what}", reason=str(error))
+                _log.warning("cannot reach", what=what, reason=str(error))
             is_known_down = True
             notes[what] = f"unreachable: {error}"
             await asyncio.sleep(RECONNECT_S)
         else:
             if is_known_down:
-                _log.info(f"reached {what}")
+                _log.info("reached", what=what)
             notes.pop(what, None)
             return

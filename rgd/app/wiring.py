@@ -364,14 +364,18 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
 def _tell_log_trimmed(trimmed: Trimmed) -> None:
     for removal in trimmed.removals:
         segment = removal.segment
-        # Nobody who still had to read it can do so any more.
-        tell = _log.warning if removal.passed else _log.info
-        tell(
-            "usage log segment deleted",
-            folder=str(trimmed.folder),
-            reason=removal.reason.value,
-            first_index=segment.first_index,
-            last_index=segment.last_index,
-            bytes=segment.size,
-            unread_by=list(removal.passed),
-        )
+        about = {
+            "folder": str(trimmed.folder),
+            "reason": removal.reason.value,
+            "first_index": segment.first_index,
+            "last_index": segment.last_index,
+            "bytes": segment.size,
+        }
+        if removal.passed:
+            _log.warning(
+                "usage log segment deleted before it was read",
+                unread_by=list(removal.passed),
+                **about,
+            )
+        else:
+            _log.info("usage log segment deleted", **about)

@@ -73,7 +73,7 @@ async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_pat
                 pass
     finally:
         assert await daemon.stop() == 0
-    assert "cannot reach exchange" in (tmp_path / "broker-1.log").read_text()
+    assert '"code": "unreachable"' in (tmp_path / "broker-1.log").read_text()
 
 
 async def test_without_a_usage_log_nothing_is_written_and_its_readers_are_told(

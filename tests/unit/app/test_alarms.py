@@ -48,7 +48,8 @@ def test_what_was_left_out_is_reported_when_its_minute_is_over_whatever_is_logge
     told(log, *[ISOLATED] * 10)
     summary, other = told(log, Alarm(AlarmCode.PEER_LEFT, "b2"), at_s=60)
     assert summary == {
-        "event": "isolated: more of the same",
+        "event": "more of the same",
+        "alarm": "isolated",
         "log_level": "warning",
         "suppressed": 10 - LINES_A_MINUTE,
         "broker": "b1",
