@@ -91,8 +91,10 @@ docs: $(STAMP) ## generate the generated pages of docs/ from their modules
 	@$(BIN)/python -m rgd.analysis.lake_schema > docs/lake.md
 
 .PHONY: manifests
-manifests: ## render k8s/rgd.yaml, one file for kubectl apply -f, from k8s/base (needs kubectl)
+manifests: ## render k8s/rgd.yaml, one file for kubectl apply -f, and the alerts' PrometheusRule (needs kubectl)
 	kubectl kustomize k8s/base > k8s/rgd.yaml
+	@{ printf '%s\n' 'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' '  name: rgd' \
+	  '  namespace: rgd' 'spec:'; sed 's/^./  &/' observability/alerts.yaml; } > k8s/components/alerts/prometheusrule.yaml
 
 .PHONY: fmt
 fmt: $(STAMP) ## format, and fix what ruff can fix

@@ -49,6 +49,7 @@ from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
+from rgd.config.faults import Faults
 from rgd.config.settings import Settings
 from rgd.config.values import EMBEDDED, split_address
 from rgd.core.broker.broker import Broker
@@ -92,7 +93,7 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
         Halted: another daemon uses this broker's name, or this one had too many errors.
     """
     configure_logs()
-    check_credential_files(settings, "settings")
+    check_credential_files(settings, Faults("settings"))
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:

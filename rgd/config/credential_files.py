@@ -1,43 +1,50 @@
-"""Checks the files with a daemon's credentials for Pulsar before it starts.
+"""Checks the files with a daemon's credentials before it starts.
 
 Law: all faults are listed at once, with the setting that names the file, and none shows the content. A
 secret that every user of the machine may read or replace is refused.
 
-A daemon reads the files again whenever it connects (`rgd.adapters.exchange.credentials`). These checks
-find the errors that an operator can fix before that.
+A daemon reads the files again whenever it connects (`rgd.adapters.exchange.credentials`), or when they change
+(`rgd.app.credentials`). These checks find the errors that an operator can fix before that.
 """
 
 import os
 import stat
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from rgd.config.faults import Faults
 from rgd.config.settings import Settings
-from rgd.errors import ConfigError, Fault
 
-_SECRETS: Final = ("token_file", "tls_key", "admin_token_file")
-_PUBLIC: Final = ("tls_ca", "tls_cert", "admin_ca_file")
+_SECRETS: Final = (
+    *("exchange.token_file", "exchange.tls_key", "exchange.admin_token_file"),
+    *("http.tokens_file", "http.tls_key"),
+)
+_PUBLIC: Final = (
+    *("exchange.tls_ca", "exchange.tls_cert", "exchange.admin_ca_file"),
+    *("http.tls_cert", "http.tls_client_ca"),
+)
 
 
-def check_credential_files(settings: Settings, source: str) -> None:
+def check_credential_files(settings: Settings, faults: Faults) -> None:
     """Refuse files that cannot be used.
 
     Args:
         settings: has the names of the files.
-        source: the source of the names, for the faults: a settings file, or all of a daemon's sources.
+        faults: those of the source of the names: a settings file, or all of a daemon's sources.
 
     Raises:
         ConfigError: carries every fault.
     """
-    faults = [Fault(source, f"exchange.{name}", words) for name, words in _faults(settings)]
-    if faults:
-        raise ConfigError(*faults)
+    for name, words in _faults(settings):
+        faults.add(name, words)
+    faults.raise_if_any()
 
 
 def _faults(settings: Settings) -> Iterator[tuple[str, str]]:
     for name in (*_SECRETS, *_PUBLIC):
-        path: Path | None = getattr(settings.exchange, name)
+        path: Path | None = attrgetter(name)(settings)
         if path is None:
             continue
         try:

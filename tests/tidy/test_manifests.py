@@ -1,118 +1,249 @@
 """The Kubernetes manifests, as far as they can be judged without a cluster.
 
-Each manifest is held against Kubernetes' own schemas, strictly, and so is what kustomize makes of
-them (where kubectl is installed); the settings and groups in the ConfigMaps go through rgd's own
-validation. Not covered: that the daemons start, roll and drain on a cluster.
+What kustomize makes of each target is held against Kubernetes' own schemas, strictly, and custom resources
+against small ones of ours; the settings and groups of the ConfigMaps go through rgd's own validation, and are
+compared with the pods around them. Pod security is in test_pod_security.py.
+Not covered: that the daemons start, roll and drain on a cluster.
 """
 
-import subprocess
-import sys
+import json
+from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # ships no types
 import kubernetes_validate
 import pytest
 import yaml
 
-from tests.support import components
+from rgd.cli.validate import validate as rgd_validate
+from rgd.config.load import load_settings
+from rgd.config.settings import Settings
+from rgd.errors import ConfigError
+from rgd.version import __version__
+from tests.support import manifests
+from tests.support.manifests import TARGETS, Document, daemon_pod, found, rendered
 from tests.tidy import tree
 
-BASE = "k8s/base"
+#: Sets of components that go together, with the target.
+COMBINATIONS = (
+    ("base", ("podmonitor", "alerts")),
+    ("overlays/prod", ("podmonitor-tls", "alerts", "report")),
+    ("overlays/restricted", ("podmonitor-tls", "alerts", "report")),
+)
+#: The Secrets that must be there; docs/kubernetes.md says how to make them.
+SECRETS = {
+    "base": {"rgd-tokens"},
+    "overlays/dev": {"rgd-tokens"},
+    "overlays/prod": {"rgd-tokens", "rgd-tls", "rgd-pulsar", "rgd-tier"},
+    "overlays/restricted": {"rgd-tokens", "rgd-tls", "rgd-pulsar", "rgd-tier"},
+}
+#: Below this, the log is on the node or in an emptyDir.
+STATE = "/var/lib/rgd"
 
 
-def kustomization() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load(tree.text(f"{BASE}/kustomization.yaml"))
-    return table
+def check(document: Document) -> None:
+    """Hold an object against its schema, strictly."""
+    custom = tree.ROOT / "tests/data/crds" / f"{document['kind'].lower()}.json"
+    if custom.exists():
+        jsonschema.validate(document, json.loads(custom.read_text()))
+    else:
+        latest = kubernetes_validate.latest_version()
+        kubernetes_validate.validate(document, latest, strict=True)
 
 
-def manifest(name: str) -> dict[str, Any]:
-    table: dict[str, Any] = yaml.safe_load(tree.text(f"{BASE}/{name}"))
-    return table
+def settings_of(target: str, folder: Path) -> Settings:
+    """The settings that the daemon of a target has: its file, and its container's environment."""
+    files = manifests.put_files(target, folder)
+    container = daemon_pod(target)["containers"][0]
+    environ = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    return load_settings(files["/etc/rgd/config/rgd.yaml"], environ, {})
 
 
-def validate(document: dict[str, Any]) -> None:
-    latest = kubernetes_validate.latest_version()
-    kubernetes_validate.validate(document, latest, strict=True)
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_kustomize_renders_keeps_the_schemas(target: str) -> None:
+    for document in rendered(target):
+        check(document)
 
 
-@pytest.mark.parametrize("name", kustomization()["resources"])
-def test_every_manifest_keeps_the_schema(name: str) -> None:
-    validate(manifest(name))
+@pytest.mark.parametrize(("target", "names"), COMBINATIONS)
+def test_components_add_what_keeps_the_schemas(
+    target: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    documents = manifests.with_components(tmp_path, target, names)
+    for document in documents:
+        check(document)
+        assert document["kind"] in {"Namespace", "PriorityClass"} or (
+            document["metadata"]["namespace"] == "rgd"
+        )
+    endpoint = found(documents, "PodMonitor", "rgd")["spec"]["podMetricsEndpoints"][0]
+    assert endpoint.get("scheme") == ("https" if "podmonitor-tls" in names else None)
 
 
-def test_a_key_that_kubernetes_does_not_know_is_found() -> None:
-    document = manifest("daemonset.yaml")
-    document["spec"]["template"]["spec"]["containers"][0]["imagePullPolcy"] = "Always"
-    with pytest.raises(kubernetes_validate.ValidationError):
-        validate(document)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("base/daemonset.yaml", ("spec", "template", "spec", "containers", 0)),
+        ("components/podmonitor/podmonitor.yaml", ("spec", "podMetricsEndpoints", 0)),
+        ("components/alerts/prometheusrule.yaml", ("spec", "groups", 0, "rules", 0)),
+    ],
+)
+def test_a_key_that_kubernetes_does_not_know_is_found(
+    name: str, place: tuple[str | int, ...]
+) -> None:
+    document = yaml.safe_load(tree.text(f"k8s/{name}"))
+    inner: Any = document
+    for key in place:
+        inner = inner[key]
+    inner["imagePullPolcy"] = "Always"
+    with pytest.raises((kubernetes_validate.ValidationError, jsonschema.ValidationError)):
+        check(document)
 
 
 def test_every_manifest_file_is_applied() -> None:
-    named = {f"{BASE}/{name}" for name in ("kustomization.yaml", *kustomization()["resources"])}
-    here = {name for name in tree.files() if name.startswith(f"{BASE}/") and "/config/" not in name}
-    assert here == named
+    unnamed = []
+    for name in tree.files():
+        path = Path(name)
+        if path.parts[0] != "k8s" or name == "k8s/rgd.yaml" or path.name == "kustomization.yaml":
+            continue
+        folder = path.parent.parent if path.parent.name == "config" else path.parent
+        if str(path.relative_to(folder)) not in tree.text(f"{folder}/kustomization.yaml"):
+            unnamed.append(name)
+    assert unnamed == []
 
 
-def test_every_volume_of_a_config_map_is_generated() -> None:
-    generated = {entry["name"] for entry in kustomization()["configMapGenerator"]}
-    volumes = manifest("daemonset.yaml")["spec"]["template"]["spec"]["volumes"]
-    assert {v["configMap"]["name"] for v in volumes if "configMap" in v} == generated
-
-
-def test_rgd_finds_no_fault_in_what_the_config_maps_hold() -> None:
-    files = [
-        f"{BASE}/{name}"
-        for entry in kustomization()["configMapGenerator"]
-        for name in entry["files"]
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_pods_config_maps_and_secrets_are_there_or_are_to_be_made(target: str) -> None:
+    documents, pod = rendered(target), daemon_pod(target)
+    here = {(d["kind"], d["metadata"]["name"]) for d in documents}
+    maps = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+    assert {("ConfigMap", name) for name in maps} <= here
+    secrets = [
+        *((v["secret"]["secretName"], v["secret"]) for v in pod["volumes"] if "secret" in v),
+        *((e["secretRef"]["name"], e["secretRef"]) for e in pod["containers"][0]["envFrom"]),
     ]
-    run = subprocess.run(
-        [sys.executable, "-m", "rgd", "validate", *files],
-        cwd=tree.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    needed = {name for name, one in secrets if not one.get("optional", False)}
+    assert needed == SECRETS[target]
+    page = tree.text("docs/kubernetes.md")
+    made = {name for kind, name in here if kind == "Secret"}
+    assert [name for name in needed - made if f"secret generic {name} " not in page] == []
 
 
-def test_the_usage_log_outlives_the_pod_and_no_size_limit_evicts_it() -> None:
-    pod = manifest("daemonset.yaml")["spec"]["template"]["spec"]
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    (mount,) = [
-        mount
-        for mount in pod["containers"][0]["volumeMounts"]
-        if yaml.safe_load(tree.text(f"{BASE}/config/rgd.yaml"))["log"]["dir"].startswith(
-            f"{mount['mountPath']}/"
+@pytest.mark.parametrize("target", TARGETS)
+def test_rgd_finds_no_fault_in_what_a_pod_mounts(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [path for path in manifests.put_files(target, tmp_path).values() if path.suffix]
+    configs = [path for path in files if path.name in {"rgd.yaml", "groups.yaml"}]
+    rgd_validate(files=configs)
+    assert capsys.readouterr().out.count(": ok (") == 2
+
+
+CONFIG = "/etc/rgd/config/rgd.yaml"
+GROUPS = "/etc/rgd/groups/groups.yaml"
+
+
+@pytest.mark.parametrize(
+    ("in_file", "old", "new", "expected"),
+    [
+        pytest.param(
+            CONFIG, "expected_brokers:", "expected_broker:", "exchange.expected_broker", id="typo"
+        ),
+        pytest.param(CONFIG, "tokens_file", None, "http.tokens_file", id="missing Secret"),
+        pytest.param(
+            GROUPS,
+            "{messages: 50}",
+            "{messages: 50 Hz}",
+            "groups.trial.publish.messages",
+            id="bad quota",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_file_and_line(
+    in_file: str, old: str, new: str | None, expected: str, tmp_path: Path
+) -> None:
+    files = manifests.put_files("overlays/prod", tmp_path)
+    text = files[in_file].read_text()
+    line = 1 + next(number for number, one in enumerate(text.splitlines()) if old in one)
+    if new is None:
+        files["/etc/rgd/tokens/tokens.yaml"].unlink()
+    else:
+        files[in_file].chmod(0o600)
+        files[in_file].write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError) as raised:
+        rgd_validate(files=[files[in_file]])
+    (fault,) = str(raised.value).splitlines()
+    assert fault.startswith(f"{files[in_file]}:{line}: {expected}")
+
+
+def test_settings_can_be_checked_where_their_secrets_are_not(tmp_path: Path) -> None:
+    files = manifests.put_files("overlays/prod", tmp_path)
+    for path in ("tls/tls.key", "pulsar/token", "tokens/tokens.yaml"):
+        files[f"/etc/rgd/{path}"].unlink()
+    rgd_validate(files=[files[CONFIG]], elsewhere=True)
+    with pytest.raises(ConfigError) as raised:
+        rgd_validate(files=[files[CONFIG]])
+    assert len(raised.value.faults) == 3
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_settings_and_the_pod_around_them_agree(target: str, tmp_path: Path) -> None:
+    settings, pod = settings_of(target, tmp_path), daemon_pod(target)
+    container = pod["containers"][0]
+    told = yaml.safe_load(found(rendered(target), "ConfigMap", "rgd-config")["data"]["rgd.yaml"])
+    assert {"cluster", "exchange"} <= told.keys()
+    assert "expected_brokers" in told["exchange"]
+    # The whole stop fits into the grace period.
+    waits_s = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert waits_s + settings.shutdown_timeout_ms / 1000 < pod["terminationGracePeriodSeconds"]
+    # Probes speak what the daemon speaks.
+    scheme = "HTTP" if settings.http.tls_cert is None else "HTTPS"
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"].get("scheme", "HTTP") == scheme
+    # The log outlives the pod; or its pod is never evicted for it, and it goes to a tier.
+    assert settings.log.dir.is_relative_to(STATE)
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    (state,) = [volume for volume in pod["volumes"] if volume["name"] == mounts[STATE]]
+    if "hostPath" not in state:
+        assert settings.log.tier_url is not None
+        assert int(state["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30 >= (
+            2 * settings.log.local_bytes
         )
-    ]
-    assert "hostPath" in volumes[mount["name"]]
-    assert not [volume for volume in pod["volumes"] if "emptyDir" in volume]
 
 
-def test_the_stop_fits_into_the_grace_period() -> None:
-    pod = manifest("daemonset.yaml")["spec"]["template"]["spec"]
-    waits_s = int(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
-    shutdown_timeout_s = 10
-    assert waits_s + shutdown_timeout_s < pod["terminationGracePeriodSeconds"]
+@pytest.mark.parametrize("target", ["overlays/prod", "overlays/restricted"])
+def test_the_network_policy_lets_pass_what_the_settings_name(target: str, tmp_path: Path) -> None:
+    settings = settings_of(target, tmp_path)
+    policy = found(rendered(target), "NetworkPolicy", "rgd")["spec"]
+    ins = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    outs = {port["port"] for rule in policy["egress"] for port in rule["ports"]}
+    assert ins == {int(settings.http.listen.rpartition(":")[2])}
+    assert {int(settings.exchange.url.rpartition(":")[2]), 443, 53} <= outs
+    labels = found(rendered(target), "DaemonSet", "rgd")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_what_kustomize_renders_keeps_the_schema() -> None:
-    kubectl = components.kubectl()
-    rendered = subprocess.run(
-        [kubectl, "kustomize", tree.ROOT / BASE], capture_output=True, text=True, check=True
-    )
-    documents = list(yaml.safe_load_all(rendered.stdout))
-    for document in documents:
-        validate(document)
-    kinds = sorted(document["kind"] for document in documents)
-    assert kinds == [
-        *("ConfigMap", "ConfigMap", "DaemonSet", "Namespace"),
-        *("Service", "Service", "ServiceAccount"),
-    ]
+def test_the_report_reads_the_tier_that_daemons_write(tmp_path: Path) -> None:
+    (container,) = yaml.safe_load(tree.text("k8s/components/report/cronjob.yaml"))["spec"][
+        "jobTemplate"
+    ]["spec"]["template"]["spec"]["containers"]
+    tier = settings_of("overlays/prod", tmp_path).log.tier_url
+    assert {"name": "TIER", "value": tier} in container["env"]
+    assert container["envFrom"] == [{"secretRef": {"name": "rgd-tier"}}]
 
 
-def test_the_rendered_file_is_what_kustomize_renders() -> None:
-    kubectl = components.kubectl()
-    rendered = subprocess.run(
-        [kubectl, "kustomize", tree.ROOT / BASE], capture_output=True, text=True, check=True
-    )
-    assert tree.text("k8s/rgd.yaml") == rendered.stdout, "run: make manifests"
+def test_images_have_the_version_of_this_tree() -> None:
+    tags = {
+        name: image["newTag"]
+        for name in tree.files()
+        if name.startswith("k8s/") and name.endswith("kustomization.yaml")
+        for image in yaml.safe_load(tree.text(name)).get("images", ())
+    }
+    assert set(tags) == {"k8s/base/kustomization.yaml", "k8s/components/report/kustomization.yaml"}
+    assert set(tags.values()) == {__version__}
+
+
+def test_what_is_rendered_and_committed_is_what_would_be_rendered() -> None:
+    assert tree.text("k8s/rgd.yaml") == manifests.rendered_text("base"), "run: make manifests"
+    rules = yaml.safe_load(tree.text("observability/alerts.yaml"))
+    rule = yaml.safe_load(tree.text("k8s/components/alerts/prometheusrule.yaml"))
+    assert rule["spec"] == rules, "run: make manifests"

@@ -27,8 +27,8 @@ _TEST = re.compile(r"(?<![\w./])test_\w+\.py\b")
 _FILE_IN_BACKTICKS = re.compile(r"`([\w/]+\.py)`")
 _LOGGER = re.compile(r"get_?[lL]ogger\(\"([\w.]+)\"\)")
 
-#: What looks like a module and is a file, a package of protobuf, or a logger (these are found in the code).
-_FILE_ENDINGS = (".py", ".yaml", ".sock", ".proto")
+#: What looks like a module and is a file, a name in a cluster, a package of protobuf, or a logger (these are found in the code).
+_FILE_ENDINGS = (".py", ".yaml", ".sock", ".proto", ".svc")
 _PROTO_PACKAGE = "rgd.v1"
 
 #: A script's name that stands for any of them.

@@ -9,8 +9,6 @@ import pytest
 
 from tests.unit.cli.conftest import Rgd
 
-ROOT = Path(__file__).parents[3]
-
 
 def write(folder: Path, name: str, text: str) -> Path:
     path = folder / name
@@ -76,11 +74,6 @@ def test_the_environment_does_not_count(
 ) -> None:
     monkeypatch.setenv("RGD_EXCHANGE__ROUND_MS", "nonsense")
     assert rgd("validate", write(tmp_path, "rgd.yaml", "cluster: east")).code == 0
-
-
-@pytest.mark.parametrize("name", ["groups.yaml", "rgd.yaml"])
-def test_the_files_we_deploy_are_sound(rgd: Rgd, name: str) -> None:
-    assert rgd("validate", ROOT / "k8s" / "base" / "config" / name).code == 0
 
 
 def test_what_a_terminal_would_act_on_is_escaped(rgd: Rgd, tmp_path: Path) -> None:

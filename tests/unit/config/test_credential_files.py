@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rgd.config.credential_files import check_credential_files
+from rgd.config.faults import Faults
 from rgd.config.load import load_settings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError
@@ -27,7 +28,7 @@ def test_files_that_only_we_can_read_are_fine(tmp_path: Path) -> None:
     token, key = file(tmp_path / "token"), file(tmp_path / "key", 0o440)
     cert = file(tmp_path / "cert", 0o644)
     check_credential_files(
-        settings(token_file=token, tls_key=key, tls_cert=cert, tls_ca=cert), "here"
+        settings(token_file=token, tls_key=key, tls_cert=cert, tls_ca=cert), Faults("here")
     )
 
 
@@ -39,7 +40,7 @@ def test_every_fault_is_reported_with_its_setting(tmp_path: Path) -> None:
         tls_ca=tmp_path / "nothing",
     )
     with pytest.raises(ConfigError) as raised:
-        check_credential_files(found, "here")
+        check_credential_files(found, Faults("here"))
     expected = {fault.key: fault.expected for fault in raised.value.faults}
     assert set(expected) == {
         "exchange.token_file",
