@@ -63,8 +63,8 @@ class Brain(Protocol):
         """Let an event happen (policies, start, wake, message, stop); what the world should do."""
         ...
 
-    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
-        """Ask for calls: a decision wants `DemandUnreported` soon, or changed `wake_at`; a brain may never call."""
+    def listen(self, on_news: Callable[[], None]) -> None:
+        """Ask for a call when a decision changed `wake_at`; a brain may never call."""
         ...
 
     def share(self, key: GroupKey) -> Rates | None:
@@ -121,9 +121,8 @@ class CoreBrain:
     def wake_at(self) -> Nanos | None:
         return self.broker.wake_at
 
-    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
-        self.limiter.on_unreported = on_unreported
-        self.limiter.touched.on_first = on_touched
+    def listen(self, on_news: Callable[[], None]) -> None:
+        self.limiter.news.on_news = on_news
 
     def share(self, key: GroupKey) -> Rates | None:
         return share_in(self.limiter, key)

@@ -29,7 +29,6 @@ from rgd.core.broker.effects import (
     SendStockReport,
 )
 from rgd.core.broker.events import (
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -98,10 +97,7 @@ class World:
         brain = self.make_brain(settings, clock.local_time(self.now))
         member = Member(address or settings.sender.broker, brain, clock)
         self.members[member.name] = member
-        brain.listen(
-            lambda: self.at(self.now, self._tell_unreported, member),
-            lambda: self._schedule_wake(member),
-        )
+        brain.listen(lambda: self._schedule_wake(member))
         self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), snapshot)))
         return member
 
@@ -219,9 +215,6 @@ class World:
             return
         self.freeze(member, self.slice_ns)
         self.tell(member, MessageReceived(member.clock.local_time(self.now), message))
-
-    def _tell_unreported(self, member: Member) -> None:
-        self.tell(member, DemandUnreported(member.clock.local_time(self.now)))
 
     def _schedule_wake(self, member: Member) -> None:
         wake_at = member.brain.wake_at

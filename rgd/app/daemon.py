@@ -51,7 +51,6 @@ from rgd.core.broker.effects import (
     SendStockReport,
 )
 from rgd.core.broker.events import (
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -136,7 +135,6 @@ class RgdDaemon(Looks, Leasing):
         self._poked = asyncio.Event()
         #: Held while a message is taken, because several topics may be read.
         self._taking = asyncio.Lock()
-        self._demand_unreported = False
         self._is_draining = False
         #: Why this daemon may not go on.
         self.halted: str | None = None
@@ -145,8 +143,7 @@ class RgdDaemon(Looks, Leasing):
         self._alarms = AlarmLog(self.broker)
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
-        core.limiter.on_unreported = self._on_unreported
-        core.limiter.touched.on_first = self._poked.set
+        core.limiter.news.on_news = self._poked.set
         # Before any door opens: nothing is decided without policies.
         self._on_snapshot(parts.policies.snapshot(), 0)
 
@@ -299,9 +296,6 @@ class RgdDaemon(Looks, Leasing):
                 async with asyncio.timeout(self._until_wake_s()):
                     await self._poked.wait()
             self._poked.clear()
-            if self._demand_unreported:
-                self._demand_unreported = False
-                self._handle(DemandUnreported(self.now()))
             wake_at = self.core.wake_at
             if wake_at is not None and self.now() >= wake_at:
                 self._wake()
@@ -450,10 +444,6 @@ class RgdDaemon(Looks, Leasing):
         known = self.parts.policies.is_known
         self.recorder.policies(snapshot, policies_hash)
         self._handle(PoliciesChanged(self.now(), snapshot, policies_hash, known))
-
-    def _on_unreported(self) -> None:
-        self._demand_unreported = True
-        self._poked.set()
 
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at

@@ -19,7 +19,6 @@ from rgd.core.broker.events import (
     BacklogEvicted,
     BacklogsReported,
     BacklogsWithdrawn,
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -82,7 +81,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case DemandUnreported() | StateAnnounced() | ShardOpened():
+            case StateAnnounced() | ShardOpened():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.
@@ -90,10 +89,9 @@ class Rival(ABC):
                 pass  # A rival knows nothing of stock brokers.
         return ()
 
-    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
+    def listen(self, on_news: Callable[[], None]) -> None:
         """Call where the core does; a rival makes nothing of it."""
-        del on_touched  # A rival has no tick.
-        self.limiter.on_unreported = on_unreported
+        self.limiter.news.on_news = on_news
 
     def counted(self, state: GroupState, now: Nanos) -> tuple[Pair, Pair]:
         """End a group's window: admitted and wanted in it, Milli per second."""

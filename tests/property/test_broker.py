@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Effect, Halt, Publish
 from rgd.core.broker.events import (
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -183,7 +182,7 @@ class Life:
             self.broker.limiter.acquire(request, Nanos(self.now))
         except UnknownGroup:
             assert group not in self.broker.sharing.snapshot.groups
-        self.live(DemandUnreported(Nanos(self.now)))
+        self.live(Woken(Nanos(self.now)))
 
     def change(self, chosen: list[Group]) -> None:
         snapshot = PolicySnapshot({group.name: group for group in chosen})

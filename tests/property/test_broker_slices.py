@@ -14,7 +14,6 @@ from rgd.core.bounds import Bounds, RoundBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import (
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -119,7 +118,7 @@ def test_a_word_between_the_slices_says_the_hash_of_what_was_told() -> None:
     life.ask("g3", 100, now)
     life.ask("g3", 100, now)
     reports: list[Report] = []
-    for effect in life.broker.handle(DemandUnreported(Nanos(now))):
+    for effect in life.broker.handle(Woken(Nanos(now))):
         assert isinstance(effect, Publish)
         assert isinstance(effect.message, Report)
         reports.append(effect.message)

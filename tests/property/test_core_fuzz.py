@@ -33,7 +33,6 @@ from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogsReported,
     BacklogsWithdrawn,
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -238,10 +237,6 @@ class Core(RuleBasedStateMachine):
     @rule(names=st.frozensets(st.sampled_from(STOCK_NAMES)))
     def list_stock(self, names: frozenset[str]) -> None:
         self.live(StockBrokersListed(Nanos(self.now), names))
-
-    @rule()
-    def call_out(self) -> None:
-        self.live(DemandUnreported(Nanos(self.now)))
 
     # How.
 

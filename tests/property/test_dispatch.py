@@ -19,7 +19,7 @@ from rgd.core.buckets.decision import Decision, Level, Name, Request
 from rgd.core.buckets.level import BucketSettings, GroupKey, LevelState
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.demand.counters import Counters, Touched
+from rgd.core.demand.counters import Counters, News
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import DemandTable, Measured
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
@@ -185,7 +185,7 @@ class Seen:
     """The counters of one group, as peers and the log see them."""
 
     def __init__(self) -> None:
-        self.counters, self.table, self.now = Counters(Nanos(0), Touched()), _table(), 0
+        self.counters, self.table, self.now = Counters(Nanos(0), News()), _table(), 0
         self.table.row_of(self.counters)
         self.total = self.granted = self.returned = self.refused = 0
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.demand.counters import Counters, Touched
+from rgd.core.demand.counters import Counters, News
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import DemandTable
 from rgd.core.units import NS_PER_MS, Nanos, Pair
@@ -45,9 +45,9 @@ class House:
 
     def __init__(self, *, closes_all: bool) -> None:
         self.closes_all = closes_all
-        self.touched = Touched()
+        self.news = News()
         self.table = DemandTable(DemandSettings())
-        self.counters = [Counters(Nanos(0), self.touched, row) for row in range(ROWS)]
+        self.counters = [Counters(Nanos(0), self.news, row) for row in range(ROWS)]
         self.advertised: set[object] = set()
         self.closed = 0
 
@@ -71,14 +71,11 @@ class House:
 
     def tick(self) -> list[Counters]:
         """Close slots of the touched rows."""
-        touched, self.touched[:] = list(self.touched), []
-        for one in touched:
-            one.is_touched = False
-        return self.table.tick(touched)
+        return self.table.tick(self.news.collect(ROWS))
 
     def end(self, now: Nanos) -> dict[object, list[object]]:
         """Close windows."""
-        ending = self.table.begin(self.touched, now)
+        ending = self.table.begin(list(self.news.touched), now)
         while not ending.is_complete:
             ending.wake(1)
         counters = self.table.counters

@@ -109,7 +109,13 @@ def left(limiter: Limiter, now: Nanos) -> object:
     ]
     tokens = [[level.tokens(dimension, now) for dimension in Dimension] for level in levels]
     refused = [level.refusals and level.refusals.since_start() for level in levels]
-    return tokens, counted, refused, [one.state.key for one in limiter.touched], limiter.urgent  # type: ignore[attr-defined]
+    return tokens, counted, refused, *_called_out(limiter)
+
+
+def _called_out(limiter: Limiter) -> list[list[object]]:
+    """The groups that the plane is to collect."""
+    news = limiter.news
+    return [[one.state for one in some] for some in (news.touched, news.unreported)]
 
 
 COUNTED = {
@@ -189,9 +195,9 @@ def test_questions_that_raise_half_way_take_nothing(monkeypatch: pytest.MonkeyPa
     def boom(*_: object) -> None:
         raise OverflowError
 
-    limiter.touched.clear()
+    limiter.news.touched.clear()
     state.counters.is_touched = False
-    monkeypatch.setattr(limiter.touched, "on_first", boom)
+    monkeypatch.setattr(limiter.news, "on_news", boom)
     asked = Together((request.kind, None, request.namespace, None, None))
     asked.count, asked.messages = 3, 3
     with pytest.raises(OverflowError):

@@ -20,7 +20,7 @@ from sim.world import World
 PLACES = (
     ("", "_notice_gap"),
     ("", "_on_message_received"),
-    ("", "_on_demand_unreported"),
+    ("", "_collect_unreported"),
     ("", "_on_woken"),
     ("publisher", "report"),
     ("publisher", "report_state"),

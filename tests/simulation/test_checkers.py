@@ -95,7 +95,7 @@ class _Gate:
     def __init__(self, limiter: Limiter, acquire: Callable[[Request, Nanos], Answer]) -> None:
         self.acquire = acquire
         self._limiter = limiter
-        self.touched = limiter.touched
+        self.news = limiter.news
 
     def state(self, key: GroupKey) -> object:
         return self._limiter.state(key)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.demand.counters import NO_ROW, Counters, Touched
+from rgd.core.demand.counters import NO_ROW, Counters, News
 from rgd.core.demand.estimator import Estimates
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
@@ -43,7 +43,7 @@ class Metered:
     """The counters of one group, and its row."""
 
     def __init__(self, now: Nanos, topics_max: int = BOUNDS.buckets.window_topics_max) -> None:
-        self.counters = Counters(now, Touched(), topics_max=topics_max)
+        self.counters = Counters(now, News(), topics_max=topics_max)
         self.table = DemandTable(DemandSettings())
         self.table.row_of(self.counters)
         self._due = now

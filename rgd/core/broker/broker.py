@@ -23,7 +23,6 @@ from rgd.core.broker.events import (
     BacklogEvicted,
     BacklogsReported,
     BacklogsWithdrawn,
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -227,7 +226,7 @@ class Broker:
         now, publisher = self._now, self.publisher
         return (
             (Part.ROUND, now if self.rounds.is_ending else self._round_end),
-            (Part.DEMAND, self.rounds.tick_at),
+            (Part.DEMAND, now if self.rounds.has_unreported else self.rounds.tick_at),
             (Part.REPORTS, now if self.full_state.is_pending else None),
             (Part.REPORTS, publisher.early_at),
             (Part.REPORTS, publisher.answer_at),
@@ -257,7 +256,6 @@ class Broker:
             ShardOpened: self._on_shard_opened,
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
-            DemandUnreported: self._on_demand_unreported,
             BacklogsReported: self._backlog_work.on_reported,
             BacklogsWithdrawn: self._backlog_work.on_withdrawn,
             BacklogEvicted: self._backlog_work.on_evicted,
@@ -282,6 +280,8 @@ class Broker:
         effects += self._run(Part.EXCHANGE_STATE, self.exchange_state.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
         effects += self._run(Part.SHARDS, self.shard_reader.work, now)
+        if self.rounds.has_unreported:
+            effects += self._run(Part.DEMAND, self._collect_unreported, now)
         # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.publisher.send_due(now, round_begins_to_end=begins)
@@ -334,6 +334,10 @@ class Broker:
     def _share_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.SHARING, self._share_out, now)
 
+    def _collect_unreported(self, now: Nanos) -> None:
+        self.rounds.collect_unreported()
+        self.publisher.report_early_from(now)
+
     def _tick(self, now: Nanos) -> None:
         if self.rounds.tick(now):
             self.publisher.report_early_from(now)
@@ -377,13 +381,6 @@ class Broker:
         effects = self.policy_change.put(event.snapshot, event.now)
         self.stock.renew(event.now)
         return effects
-
-    def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
-        if not self._is_started:
-            return []
-        due = self.publisher.report_early_from(event.now)
-        is_due = event.now >= due and not self.rounds.is_ending
-        return self.publisher.report_early(event.now) if is_due else []
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:

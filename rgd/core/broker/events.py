@@ -74,13 +74,6 @@ class PoliciesChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class DemandUnreported:
-    """The fast path refused work of a group that this broker has not advertised a row for."""
-
-    now: Nanos
-
-
-@dataclass(frozen=True, slots=True)
 class BacklogsReported:
     """A source read the backlogs of some topics."""
 
@@ -151,7 +144,6 @@ Event = (
     | ShardOpened
     | StateAnnounced
     | PoliciesChanged
-    | DemandUnreported
     | BacklogsReported
     | BacklogsWithdrawn
     | BacklogEvicted

@@ -12,7 +12,6 @@ This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core
 decides when a round ends. In names, "slots" are slot ids.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -49,8 +48,7 @@ from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: How often a new row counts in a slice, because it is looked up, and its memory is touched for the
-#: first time.
+#: How often a row that is to be looked up counts in a slice of a round's end.
 NEW_ROW_COST: Final = 2
 
 #: How often a round continues after a fault; after one more, the rest is left to the next round.
@@ -82,6 +80,7 @@ class Rounds:
     ) -> None:
         self._bounds = settings.bounds.rounds
         self._limiter = limiter
+        self._news = limiter.news
         self._sharing = sharing
         self._index = index
         self._min_interval_ns = settings.min_interval_ns
@@ -117,9 +116,12 @@ class Rounds:
         self._sent_early: set[int] = set()
         #: Groups advertised for the first time by the last early report; they are sent once more.
         self._follow_up: list[GroupState] = []
-        #: When the last tick began, and the counters whose time slots it still has to close.
+        #: When the last tick began, and how many counters it still has to collect.
         self._ticked_at = Nanos(-(1 << 62))
-        self._ticking: deque[Counters] = deque()
+        self._ticking = 0
+        #: Groups that ask for an early report, in order: their demand jumped (`tick`), or they refused
+        #: work and no report has shown it (`call_out`). The report empties it.
+        self.urgent: dict[GroupKey, None] = {}
         self.is_ending = False
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
@@ -138,7 +140,7 @@ class Rounds:
     @property
     def follows_up(self) -> bool:
         """Whether another early report should follow the last one."""
-        return bool(self._follow_up or self._limiter.urgent)
+        return bool(self._follow_up or self.urgent)
 
     def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
         """The slot ids of the rows of a shard that are advertised and not taken back."""
@@ -168,7 +170,7 @@ class Rounds:
         """When time slots are to be closed next; None while no request came since."""
         if self._ticking:
             return self._ticked_at
-        if self._limiter.touched:
+        if self._news.touched:
             return Nanos(self._ticked_at + self._min_interval_ns)
         return None
 
@@ -179,23 +181,35 @@ class Rounds:
             return False
         if not self._ticking:
             self._ticked_at = now
-            self._ticking.extend(self._limiter.touched)
-            self._limiter.touched.clear()
-        block = self._next_ticking()
+            self._ticking = len(self._news.touched)
+        block = self._news.collect(min(self._ticking, self._bounds.block_rows))
+        self._ticking -= len(block)
         self.groups_worked += len(block)
         jumped = self.demand.tick(block)
-        for counters in jumped:
-            self._limiter.urgent[state_of(counters).key] = None
+        self._call_out(jumped)
         return bool(jumped)
+
+    @property
+    def has_unreported(self) -> bool:
+        """Whether work was refused that no report has shown."""
+        return bool(self._news.unreported)
+
+    def collect_unreported(self) -> None:
+        """Have the next early report show the groups that refused work which no report has shown."""
+        self._call_out(self._news.unreported)
+        self._news.unreported.clear()
+
+    def _call_out(self, counters: Iterable[Counters]) -> None:
+        self.urgent.update((state_of(one).key, None) for one in counters)
 
     def early(self, now: Nanos) -> UsageColumns:
         """Pick rows that have jumped and are worth an early report, at most a slice.
 
         The counts stay in their windows.
         """
-        keys = list(islice(self._limiter.urgent, self._bounds.slice_groups))
+        keys = list(islice(self.urgent, self._bounds.slice_groups))
         for key in keys:
-            del self._limiter.urgent[key]
+            del self.urgent[key]
         called = [state for key in keys if (state := self._limiter.state(key)) is not None]
         states = list(dict.fromkeys([*self._follow_up, *called]))
         states = [state for state in states if self._sharing.slot_of(state.key) != NO_SLOT]
@@ -225,7 +239,7 @@ class Rounds:
         if self._row_slots.are_outdated:
             # Rows of groups that were deleted are freed when they are found.
             self.demand.recover()
-        touched = [*self._ticking, *self._limiter.touched]
+        touched = list(self._news.touched)
         self._found = self.demand.begin(touched, now)
         self.is_small = False
         if len(touched) <= self._bounds.wake_rows:
@@ -423,16 +437,6 @@ class Rounds:
         count = int(np.searchsorted(np.cumsum(costs), self._bounds.block_rows, side="right"))
         rows, self._pending = np.split(self._pending, [max(1, count)])
         return rows
-
-    def _next_ticking(self) -> list[Counters]:
-        """Remove the next block from the counters whose time slots are to be closed."""
-        ticking, block, cost = self._ticking, list[Counters](), 0
-        while ticking and cost < self._bounds.block_rows:
-            counters = ticking.popleft()
-            counters.is_touched = False
-            cost += 1 if counters.row >= 0 else NEW_ROW_COST
-            block.append(counters)
-        return block
 
 
 def _column(numbers: Sequence[int]) -> Ints:

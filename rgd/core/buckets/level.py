@@ -15,7 +15,7 @@ from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.recent_refusals import RecentRefusals
-from rgd.core.demand.counters import Counters, Touched
+from rgd.core.demand.counters import Counters, News
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
     COUNT_MAX,
@@ -245,7 +245,7 @@ class GroupState(LevelState):
     )
 
     def __init__(
-        self, key: GroupKey, settings: BucketSettings, now: Nanos, touched: Touched | None = None
+        self, key: GroupKey, settings: BucketSettings, now: Nanos, news: News | None = None
     ) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
@@ -253,8 +253,7 @@ class GroupState(LevelState):
         self.generation = 0
         #: The counters that requests add to.
         topics_max = settings.bounds.window_topics_max
-        touched = Touched() if touched is None else touched
-        self.counters = Counters(now, touched, self, topics_max=topics_max)
+        self.counters = Counters(now, news or News(), self, topics_max=topics_max)
         #: Its soft limit, a shadow level (`rgd.core.buckets.soft`); None: it has none.
         self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.

@@ -21,7 +21,7 @@ from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelSt
 from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.buckets.throttled import ThrottledTable
-from rgd.core.demand.counters import Touched
+from rgd.core.demand.counters import News
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
@@ -105,16 +105,10 @@ class Levels:
         self._group_burst_ns = self._least_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
-        #: Counters of groups that requests added to since the last tick; the first one calls
-        #: `touched.on_first`.
-        self.touched = Touched()
-        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or
-        #: they refused work and no report has told the peers. The report empties it.
-        self.urgent: dict[GroupKey, None] = {}
+        #: What the plane collects.
+        self.news = News()
         #: What throttled the dispatch of each subscription.
         self.throttled = ThrottledTable(settings.bounds)
-        #: Called when a group becomes urgent because it refused work that no report has shown.
-        self.on_unreported: Callable[[], None] = _nobody_listens
 
     # Queries.
 
@@ -150,7 +144,7 @@ class Levels:
         key = GroupKey(group.name, kind)
         state = self._groups.get(key)
         if state is None:
-            state = GroupState(key, self._settings, now, self.touched)
+            state = GroupState(key, self._settings, now, self.news)
             state.generation = self._group_change.generation
             state.burst_ns = self._group_burst_ns
             self._refresh(state, group, now)
@@ -382,10 +376,6 @@ def _parts_of(splits: list[SplitShare]) -> Iterator[TopicPart]:
     for split in splits:
         split.round += 1
         yield from split.parts()
-
-
-def _nobody_listens() -> None:
-    """The default of `Levels.on_unreported`."""
 
 
 def _limit_of(limits: Limits, key: LimitKey) -> Rates:

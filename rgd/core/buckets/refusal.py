@@ -316,8 +316,7 @@ def _call_out(levels: Levels, group: GroupState) -> None:
     """Ask for an early report of a group whose demand no peer knows."""
     # Once is enough, because the report that follows contains it.
     group.reported = True
-    levels.urgent[group.key] = None
-    levels.on_unreported()
+    levels.news.call_out(group.counters)
 
 
 def _may_want(

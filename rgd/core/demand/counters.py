@@ -9,6 +9,7 @@ Counts are whole units since the start and are never reset, so the difference of
 everything once. Only `topics` and `held` belong to the open window: closing it empties them.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,13 +23,28 @@ NO_ROW: Final = -1
 FREED: Final = -2
 
 
-class Touched(list["Counters"]):
-    """The counters that requests added to since the last tick; one list for the limiter."""
+class News:
+    """What the gate, which answers requests, keeps for the plane, which agrees with the peers, until it is collected."""
 
     def __init__(self) -> None:
-        super().__init__()
-        #: Called when the first counter is added, so that the time keeper schedules a tick.
-        self.on_first: Callable[[], None] = _nobody_listens
+        #: The counters that requests added to since they were collected, each once.
+        self.touched: deque[Counters] = deque()
+        #: The counters of groups that refused work and that no report has shown.
+        self.unreported: list[Counters] = []
+        #: Called when there is something again, so that the plane's next wake is planned.
+        self.on_news: Callable[[], None] = _nobody_listens
+
+    def collect(self, count: int) -> list["Counters"]:
+        """Take the first counters that were touched, at most `count`."""
+        collected = [self.touched.popleft() for _ in range(min(count, len(self.touched)))]
+        for one in collected:
+            one.is_touched = False
+        return collected
+
+    def call_out(self, counters: "Counters") -> None:
+        """Ask for an early report of a group."""
+        self.unreported.append(counters)
+        self.on_news()
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -37,7 +53,7 @@ class Counters:
 
     #: Time of the last request.
     at: Nanos
-    touched: Touched
+    news: News
     #: The group of these counters, for the tick.
     state: object = None
     #: The row in the table of demand; `NO_ROW` before it has one, `FREED` after it was freed.
@@ -73,8 +89,8 @@ class Counters:
     held: dict[str | None, Pair] = field(default_factory=dict)
     #: Most entries of each of the two.
     topics_max: int = BOUNDS.buckets.window_topics_max
-    #: Whether it is in `touched`, and when it was added there: the first request since the last
-    #: tick.
+    #: Whether it is in `News.touched`, and when it was added there: the first request since it was
+    #: collected.
     is_touched: bool = False
     touched_at: Nanos = field(init=False)
 
@@ -175,10 +191,11 @@ class Counters:
         if not self.is_touched:
             self.is_touched = True
             self.touched_at = self.at
-            self.touched.append(self)
-            if len(self.touched) == 1:
-                self.touched.on_first()
+            touched = self.news.touched
+            touched.append(self)
+            if len(touched) == 1:
+                self.news.on_news()
 
 
 def _nobody_listens() -> None:
-    """The default of `Touched.on_first`."""
+    """The default of `News.on_news`."""

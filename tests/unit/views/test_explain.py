@@ -255,7 +255,7 @@ def test_asking_makes_nothing() -> None:
     why(at, NAME._replace(kind=Kind.DISPATCH))
     assert [*limiter.states(), *limiter.limits(), *limiter.names_asked()] == []
     assert limiter.resolved_total == 0
-    assert (len(index), limiter.urgent, limiter.ungoverned_total) == (0, {}, 0)
+    assert (len(index), limiter.news.unreported, limiter.ungoverned_total) == (0, [], 0)
 
 
 @pytest.mark.parametrize("split", list(TopicSplit))

@@ -10,7 +10,6 @@ from typing import Any
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Effect, Publish
 from rgd.core.broker.events import (
-    DemandUnreported,
     Event,
     MessageReceived,
     PoliciesChanged,
@@ -46,10 +45,8 @@ class Desk:
     def __init__(self, **settings: Any) -> None:
         self.broker = Broker(replace(SETTINGS, **settings), ms(0))
         self.said: list[Message] = []
-        self.calls = 0
         #: The latest moment of all events.
         self.now = ms(0)
-        self.broker.limiter.on_unreported = self._on_unreported
         assert self.handle(PoliciesChanged(ms(0), gold())) == ()
 
     def believes(self) -> Mode:
@@ -136,10 +133,6 @@ class Desk:
         assert isinstance(answer, Decision)
         return answer.granted
 
-    def tell_unreported(self, at: float) -> Effects:
-        """Pass on what the fast path has called out."""
-        return self.handle(DemandUnreported(ms(at)))
-
     def change(self, snapshot: PolicySnapshot, at: float, policies_hash: int = 0) -> Effects:
         """Put a snapshot in force."""
         return self.handle(PoliciesChanged(ms(at), snapshot, policies_hash))
@@ -147,9 +140,6 @@ class Desk:
     def stop(self, at: float) -> Effects:
         """Let it leave."""
         return self.handle(Stopping(ms(at)))
-
-    def _on_unreported(self) -> None:
-        self.calls += 1
 
 
 def reports(effects: Effects) -> list[Report]:

@@ -71,6 +71,7 @@ class House:
         answer = self.limiter.acquire(request, ms(at))
         assert isinstance(answer, Decision)
         self.granted += answer.messages
+        self.rounds.collect_unreported()
         self.rounds.tick(ms(at))
 
     def early(self, at: float) -> list[UsageRow]:

@@ -34,7 +34,7 @@ def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) 
     assert desk.wake(5000) == ()
     desk.ask(1, at=5000)
     assert not desk.ask(1, at=5000)
-    assert desk.tell_unreported(5000) == ()
+    assert desk.wake(5000) == ()
     assert desk.stop(5000) == ()
 
 
@@ -246,8 +246,9 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
 ) -> None:
     assert live.ask(200, at=2300)
     assert not live.ask(1, at=2310)
-    assert live.calls == 1
-    (first,) = reports(live.tell_unreported(2310))
+    # At once: the last event was before.
+    assert live.wake_at == 2005
+    (first,) = reports(live.wake(2310))
     # 201 messages in the least period that a rate is reckoned over.
     many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000))
     assert first.rows == UsageColumns.of(many)
@@ -267,17 +268,10 @@ def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live
     live.read_back(3005)
     live.ask(200, at=3010)
     live.ask(1, at=3010)
-    assert live.tell_unreported(3020) == ()
+    assert live.wake(3020) == ()
     assert live.rests_until(3100)
-    assert live.tell_unreported(3050) == ()
-    assert live.wake_at == 3100
     assert live.wake(3099) == ()
     assert len(reports(live.wake(3100))) == 1
-
-
-def test_a_call_without_a_refusal_behind_it_says_nothing(live: Desk) -> None:
-    assert live.tell_unreported(2500) == ()
-    assert live.rests_until(3000)
 
 
 def test_what_is_urgent_when_the_round_ends_goes_with_the_round(live: Desk) -> None:
@@ -286,7 +280,7 @@ def test_what_is_urgent_when_the_round_ends_goes_with_the_round(live: Desk) -> N
     assert len(reports(live.wake(2985))) == 1
     live.ask(200, at=2990)
     live.ask(1, at=2990)
-    assert live.tell_unreported(2990) == ()
+    assert live.wake(2990) == ()
     assert live.rests_until(3000)
     (row,) = reports(live.wake(3000))[0].rows
     assert row.wanted.messages > 0
@@ -299,7 +293,7 @@ def test_what_an_early_report_has_told_is_logged_as_sent(live: Desk) -> None:
     live.run(2005, 2900)
     live.ask(200, at=2940)
     live.ask(1, at=2940)
-    assert len(reports(live.tell_unreported(2950))) == 1
+    assert len(reports(live.wake(2950))) == 1
     record, _ = live.wake(3000)
     assert isinstance(record, Append)
     assert [row.sent for row in record.record.rows] == [True]

@@ -143,8 +143,10 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
     # Something to do for each: a fault, a newcomer, an answer, an early report, a change of policies.
     live.hear(report("b2", usage(90)), 2100)
     live.broker.publisher.answer_at = live.broker.publisher.alive_at = ms(2200)
-    live.broker.limiter.urgent[key()] = None
-    live.tell_unreported(2200)
+    live.broker.rounds.urgent[key()] = None
+    live.ask(200, at=2200)
+    live.ask(1, at=2200)
+    live.wake(2200)
     live.change(gold(50), 2300)
     said = 0
     for at in range(2350, 8000, 50):
@@ -202,7 +204,12 @@ def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
     with monkeypatch.context() as patch:
         patch.setattr(live.broker.membership, "receive", boom)
         patch.setattr(live.broker.publisher, "report_early_from", boom)
-        met = live.hear(report("b2"), 2100) if where == "message" else live.tell_unreported(2100)
+        if where == "message":
+            met = live.hear(report("b2"), 2100)
+        else:
+            live.ask(200, at=2100)
+            live.ask(1, at=2100)
+            met = live.wake(2100)
     assert where in faults(met)
     for at in range(2150, 4300, 50):
         wake_until_nothing_is_due(live, at)

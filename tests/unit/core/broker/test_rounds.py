@@ -191,10 +191,10 @@ def test_what_was_refused_and_not_told_is_called_out_and_told_early() -> None:
     house.ask(100, at=0)
     assert house.early(50) == []
     house.ask(1, at=60)
-    assert list(house.limiter.urgent) == [key()]
+    assert list(house.rounds.urgent) == [key()]
     (row,) = house.early(100)
     assert (row.group, wanted(row)) == ("gold", 1010)
-    assert house.limiter.urgent == {}
+    assert house.rounds.urgent == {}
     assert house.told() == {"gold": row}
 
 
@@ -266,7 +266,7 @@ def test_an_early_report_is_logged_as_sent_even_if_the_round_adds_nothing_to_it(
     house = House()
     house.ask(100, at=0)
     house.ask(0, at=10)
-    house.limiter.urgent[key()] = None
+    house.rounds.urgent[key()] = None
     (row,) = house.early(1000)
     assert wanted(row) == 100
     assert house.end(1000) == []
@@ -282,9 +282,9 @@ def test_an_early_report_is_logged_as_sent_even_if_the_round_adds_nothing_to_it(
 def test_an_early_report_of_nothing_says_nothing() -> None:
     house = House()
     house.ask(0, at=0)
-    house.limiter.urgent.update({key(): None, key("never-asked"): None})
+    house.rounds.urgent.update({key(): None, key("never-asked"): None})
     assert house.early(200) == []
-    assert house.limiter.urgent == {}
+    assert house.rounds.urgent == {}
     assert house.told() == {}
 
 
@@ -305,10 +305,10 @@ def test_a_jump_is_called_out_by_what_the_peers_were_told_last() -> None:
     for at in range(0, 1000, 100):
         house.ask(5, at=at)
     house.end(1000)
-    house.limiter.urgent.clear()
+    house.rounds.urgent.clear()
     for at in range(1000, 1400, 50):
         house.ask(100, at=at)
-    assert list(house.limiter.urgent) == [key()]
+    assert list(house.rounds.urgent) == [key()]
 
 
 def steady(house: House, since: int, until: int) -> None:
@@ -334,7 +334,7 @@ def test_an_early_report_tells_nothing_anyway() -> None:
         steady(house, start, start + 1000)
         assert len(house.end(start + 1000)) == 1
     steady(house, 3000, 3600)
-    house.limiter.urgent[key()] = None
+    house.rounds.urgent[key()] = None
     assert house.early(3600) == []
 
 

@@ -43,7 +43,7 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
         house.end(1000)
         for at in range(1000, 1500, 100):
             house.ask(1, at=at)
-        calls.append(list(house.limiter.urgent))
+        calls.append(list(house.rounds.urgent))
     assert calls == [[], [key()]]
 
 
@@ -197,7 +197,7 @@ def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged() -> Non
     mirror = UsageMap(GroupIndex())
     for name in ("gold", "trial", "late"):
         house.ask(3, at=0, group=name)
-        house.limiter.urgent[key(name)] = None
+        house.rounds.urgent[key(name)] = None
     mirror.apply(report("b1", *house.early(500)))
     mirror.apply(report("b1", *house.end(1000)))
     assert set(mirror.rows_of("b1")) == {key("gold")}

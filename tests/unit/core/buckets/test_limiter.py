@@ -384,29 +384,31 @@ def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
 
 def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
     one, calls = limiter(gold(100)), []
-    one.on_unreported = lambda: calls.append("called")
     ask(one, 100)
-    assert calls == []
+    one.news.on_news = lambda: calls.append("called")
     ask(one)
     ask(one)
     assert calls == ["called"]
     assert state(one).reported
-    assert list(one.urgent) == [key()]
+    assert one.news.unreported == [state(one).counters]
 
 
-def test_the_first_request_since_a_tick_calls_for_the_next_one() -> None:
+def test_the_first_request_since_counts_were_collected_calls_for_the_next_collection() -> None:
     one, calls = limiter(gold(100)), []
-    one.touched.on_first = lambda: calls.append("called")
-    ask(one)
-    ask(one)
-    assert calls == ["called"]
-    assert list(one.touched) == [state(one).counters]
+    one.news.on_news = lambda: calls.append("called")
+    for _ in range(2):
+        calls.clear()
+        ask(one)
+        ask(one)
+        assert calls == ["called"]
+        assert one.news.collect(9) == [state(one).counters]
+        assert one.news.collect(9) == []
 
 
 def test_a_refusal_of_a_group_that_the_peers_know_is_not_called_out() -> None:
     one, calls = limiter(gold(100)), []
-    one.on_unreported = lambda: calls.append("called")
     ask(one, 100)
+    one.news.on_news = lambda: calls.append("called")
     state(one).reported = True
     ask(one)
     assert calls == []

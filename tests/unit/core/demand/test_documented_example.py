@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rgd.core.demand.counters import Counters, Touched
+from rgd.core.demand.counters import Counters, News
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import DemandTable
 from rgd.core.units import MILLI, NS_PER_MS, Nanos, Pair
@@ -34,19 +34,15 @@ def wanted_of(table: DemandTable, counters: Counters, now: Nanos, *, is_round: b
 
 
 def test_a_step_within_a_round_is_reported_early_and_again_without_the_slot_it_fell_into() -> None:
-    touched = Touched()
-    counters, table = Counters(Nanos(0), touched), DemandTable(DemandSettings())
+    news = News()
+    counters, table = Counters(Nanos(0), news), DemandTable(DemandSettings())
     early: dict[int, float] = {}
     at_rounds: dict[int, float] = {}
     for at_ms in range(1, BEGIN_MS + 2_001):
         ask(counters, at_ms)
         now = Nanos(at_ms * NS_PER_MS)
-        if at_ms % 100 == 0:
-            jumped = table.tick(touched)
-            counters.is_touched = False
-            touched.clear()
-            if jumped:
-                early[at_ms - BEGIN_MS] = wanted_of(table, counters, now, is_round=False)
+        if at_ms % 100 == 0 and table.tick(news.collect(1)):
+            early[at_ms - BEGIN_MS] = wanted_of(table, counters, now, is_round=False)
         if at_ms % 1_000 == 0:
             at_rounds[at_ms] = wanted_of(table, counters, now, is_round=True)
     assert early == {500: 200, 600: 300}
