@@ -1,4 +1,4 @@
-"""Text that came from outside, before it is shown to anybody: cut, and without control characters."""
+"""Text for people: what came from outside, cut and without control characters; and amounts."""
 
 import unicodedata
 from typing import Final
@@ -20,3 +20,25 @@ def printable(text: str) -> str:
         repr(char)[1:-1] if char != "\n" and unicodedata.category(char) in _CONTROLS else char
         for char in text
     )
+
+
+def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> str:
+    """An amount or a rate for a table; `empty` stands for None."""
+    if units is None:
+        return empty
+    if not is_bytes or abs(units) < 1000:
+        return _plain(units)
+    size, prefix = abs(units), ""
+    for larger in "kMGTP":
+        if size < 1000:
+            break
+        size, prefix = size / 1000, larger
+    return f"{'-' if units < 0 else ''}{_plain(size, 2)}{prefix}B"
+
+
+def _plain(units: float, digits: int = 1) -> str:
+    # A rate below 1 is not shown as 0.
+    digits = digits if abs(units) >= 1 else 3
+    text = f"{units:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"-0", ""} else text

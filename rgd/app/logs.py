@@ -12,6 +12,7 @@ from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
+from structlog.typing import Processor
 
 from rgd.app.events import add_code
 
@@ -31,8 +32,13 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
     return event
 
 
-def configure_logs(*, level: str = "INFO") -> None:
-    """Send everything to standard error: readable on a terminal, JSON lines elsewhere."""
+def configure_logs(*, level: str = "INFO", recent: Processor | None = None) -> None:
+    """Send everything to standard error: readable on a terminal, JSON lines elsewhere.
+
+    Args:
+        level: the least that is sent.
+        recent: gets every event, without secrets.
+    """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -41,6 +47,7 @@ def configure_logs(*, level: str = "INFO") -> None:
         add_code,
         structlog.processors.format_exc_info,
         redact,
+        *([] if recent is None else [recent]),
     ]
     renderer: Any = (
         structlog.dev.ConsoleRenderer()

@@ -40,11 +40,13 @@ from rgd.app.credentials import Credentials, tokens_of
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
+from rgd.app.live import Live
 from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
@@ -92,18 +94,21 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
         Unavailable: a port is taken, or the embedded broker has no build here.
         Halted: another daemon uses this broker's name, or this one had too many errors.
     """
-    configure_logs()
+    events = RecentEvents()
+    configure_logs(recent=events)
     check_credential_files(settings, Faults("settings"))
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        uvloop.run(_serve(settings, insecure=insecure, say=say))
+        uvloop.run(_serve(settings, events, insecure=insecure, say=say))
     except BaseExceptionGroup as group:
         # What somebody can do something about is one line, also where it came from among several tasks.
         raise _foreseen(group) from group
 
 
-async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
+async def _serve(
+    settings: Settings, events: RecentEvents, *, insecure: bool, say: Callable[[str], None]
+) -> None:
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -116,11 +121,13 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             url = await embedded.ensure()
         daemon, exposition = build(settings, url)
         stack.push_async_callback(daemon.close)
+        live = Live(daemon, events)
         server = HttpServer(
             daemon,
             http_settings(settings, insecure=insecure),
             metrics=exposition.render,
             log_door=daemon.parts.log_keeper or NoLog(),
+            live_door=live,
             observe=exposition.observe_answer,
         )
         credentials = Credentials(server, settings.http)
@@ -138,8 +145,11 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                 if embedded is not None:
                     watch = daemon.errors.keep("embedded", embedded.supervise)
                     beside.append(tasks.create_task(watch, name="embedded"))
-                follow = daemon.errors.keep("credentials", credentials.follow)
-                beside.append(tasks.create_task(follow, name="credentials"))
+                works = {"credentials": credentials.follow, "live": live.follow}
+                beside += [
+                    tasks.create_task(daemon.errors.keep(what, follow), name=what)
+                    for what, follow in works.items()
+                ]
                 _log.info("starting", version=__version__, broker=daemon.broker)
                 await daemon.run(until, on_up=lambda: say(ready))
                 for task in beside:

@@ -44,25 +44,3 @@ def parse_rate(text: str) -> float | None:
     if not 0 < units <= COUNT_MAX:
         raise ValueError(text)
     return int(units) if units.is_integer() else units
-
-
-def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> str:
-    """An amount or a rate for a table; `empty` stands for None."""
-    if units is None:
-        return empty
-    if not is_bytes or abs(units) < 1000:
-        return _plain(units)
-    size, prefix = abs(units), ""
-    for larger in "kMGTP":
-        if size < 1000:
-            break
-        size, prefix = size / 1000, larger
-    return f"{'-' if units < 0 else ''}{_plain(size, 2)}{prefix}B"
-
-
-def _plain(units: float, digits: int = 1) -> str:
-    # A rate below 1 is not shown as 0.
-    digits = digits if abs(units) >= 1 else 3
-    text = f"{units:,.{digits}f}"
-    text = text.rstrip("0").rstrip(".")
-    return "0" if text in {"-0", ""} else text

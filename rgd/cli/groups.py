@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from rgd.cli.amounts import EXPECTED, parse_rate, show
+from rgd.cli.amounts import EXPECTED, parse_rate
 from rgd.cli.asking import SOURCE, AsJson, Door, asks
 from rgd.cli.names import check_group, places_of
 from rgd.cli.table import print_columns
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import Dimension, Kind
 from rgd.errors import ConfigError, Fault
-from rgd.text import printable
+from rgd.text import printable, show
 
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from rgd.cli import demo, groups, log, probe, report, serve, shares, validate, why
+from rgd.cli import demo, groups, log, probe, report, serve, shares, top, validate, why
 from rgd.errors import ConfigError, RgdError
 from rgd.text import printable
 from rgd.version import __version__
@@ -38,6 +38,7 @@ app.command("serve")(serve.serve)
 app.command("validate")(validate.validate)
 app.command("shares", cls=shares.ManyValuesCommand)(shares.shares)
 app.command("why")(why.why)
+app.command("top")(top.top)
 app.command("probe")(probe.probe)
 app.add_typer(groups.app, name="groups")
 app.command("report")(report.report)

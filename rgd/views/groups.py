@@ -31,7 +31,7 @@ NAMES_PER_POINT: Final = 32
 _NO_LIMIT: Final = RatesView()
 
 _NOTHING: Final = np.zeros(0, np.int64)
-_NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
+NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
 
 #: The slot ids of one group, by kind; below 0 where it has none.
 _Slots = list[int]
@@ -122,7 +122,7 @@ def _kind_views(
         own, tables = _shared_out(
             broker,
             np.array(slots)[slotted],
-            _columns(quotas[at] for at in slotted),
+            quota_columns(quotas[at] for at in slotted),
             [keys[at] for at in slotted],
             now,
         )
@@ -143,11 +143,11 @@ def _idle(
     broker: Broker, group: Group, kind: Kind, slot: int, rows: Sequence[RowView]
 ) -> tuple[IdleView, ...]:
     """The live brokers without a row of a group, in the order of names, with their shares."""
-    broker_index, quota = broker.sharing.broker_index, _columns([group.rates(kind)])
+    broker_index, quota = broker.sharing.broker_index, quota_columns([group.rates(kind)])
     names = broker_index.names()
     if slot < 0:
         floor_ppm = broker.settings.floor_ppm
-        unused = share_out(_NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
+        unused = share_out(NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
         shares = unused.idle(np.zeros(len(names), np.int64), np.arange(len(names)))
     else:
         policy = broker.sharing.policy(GroupKey(group.name, kind))
@@ -169,7 +169,7 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
         return list(quotas)
     broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
     shares = share_out(
-        _NO_ROWS, _columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
+        NO_ROWS, quota_columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
     )
     at = np.arange(len(quotas))
     return [rates_of(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
@@ -229,7 +229,8 @@ def _slots_of(broker: Broker, name: str) -> _Slots:
     return [-1 if slot is None else slot for slot in found]
 
 
-def _columns(quotas: Iterable[Rates]) -> Ints:
+def quota_columns(quotas: Iterable[Rates]) -> Ints:
+    """[quotas, 2] Milli per second, `NO_RATE` for unlimited."""
     return rates((quota.messages, quota.bytes) for quota in quotas)
 
 

@@ -259,6 +259,18 @@ class ThrottledView:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsView:
+    """An `ExplainView` in words (`rgd.views.why_words`)."""
+
+    verdict: str
+    details: tuple[str, ...]
+    #: Of a table with a row for each limit and dimension; the first three columns are text.
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainView:
     """`GET /v1/explain`: every limit that applies to a name, in the order of the decision."""
 
@@ -279,6 +291,8 @@ class ExplainView:
     backlog_refused_last_minute: RefusedLastMinuteView | None = None
     #: None: no subscription is named, or its dispatch was not throttled lately.
     throttled: ThrottledView | None = None
+    #: The same in words; always in an answer over HTTP.
+    words: WordsView | None = None
 
 
 class GroupSlice(NamedTuple):

@@ -21,7 +21,9 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.live import Live
 from rgd.app.policies.table import TablePolicies
+from rgd.app.recent_events import RecentEvents
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Request
@@ -135,15 +137,24 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
 
 async def _serve(running: RunningDaemon, settings: HttpSettings) -> None:
     running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
-    server = HttpServer(running.daemon, settings, metrics=_no_metrics, log_door=running.log_door)
+    live = Live(running.daemon, RecentEvents())
+    server = HttpServer(
+        running.daemon,
+        settings,
+        metrics=_no_metrics,
+        log_door=running.log_door,
+        live_door=live,
+    )
     running.server = server
     async with server:
         scheme = "https" if settings.tls_cert else "http"
         running.url = f"{scheme}://127.0.0.1:{server.port}"
         running.probe_url = f"http://127.0.0.1:{server.probe_port}"
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(running.daemon.run(running.until, on_up=lambda: None))
+            watching = tasks.create_task(live.follow())
             tasks.create_task(_say_when_up(running))
+            await running.daemon.run(running.until, on_up=lambda: None)
+            watching.cancel()
     await running.daemon.close()
 
 

@@ -6,8 +6,10 @@ success is raised with the daemon's own reason. A token is sent and never shown.
 Not on any hot path of the daemon; a gateway brings its own HTTP client.
 """
 
+import asyncio
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -19,6 +21,12 @@ from rgd.errors import RgdError
 
 #: Longest that one call may take.
 CALL_TIMEOUT_S: Final = 5.0
+
+#: A watched daemon that sends no snapshot for so many rounds is taken for gone.
+SILENT_ROUNDS: Final = 3
+
+#: Largest snapshot, in bytes.
+SNAPSHOT_BYTES_MAX: Final = 1 << 20
 
 #: Entries of a page that is asked for.
 PAGE_LIMIT: Final = 200
@@ -75,7 +83,11 @@ class DaemonClient:
         else:
             connector = aiohttp.TCPConnector(ssl=self._tls or True)
         self._session = aiohttp.ClientSession(
-            headers=self._headers, timeout=timeout, connector=connector
+            headers=self._headers,
+            timeout=timeout,
+            connector=connector,
+            # A snapshot of the live view is one line.
+            read_bufsize=SNAPSHOT_BYTES_MAX,
         )
         return self
 
@@ -129,6 +141,36 @@ class DaemonClient:
         view: dict[str, Any] = await self._call("GET", f"/v1/explain?{asked}")
         return view
 
+    async def live(self) -> dict[str, Any]:
+        """The newest snapshot of the live view."""
+        view: dict[str, Any] = await self._call("GET", "/v1/live")
+        return view
+
+    async def watch(self) -> AsyncGenerator[dict[str, Any]]:
+        """A snapshot each round, until the daemon ends the stream.
+
+        Raises:
+            DaemonUnreachable: the daemon is gone, or silent for longer than a snapshot should take.
+        """
+        assert self._session is not None, "use `async with`"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CALL_TIMEOUT_S)
+        headers = {"Accept": "text/event-stream"}
+        wait_s = CALL_TIMEOUT_S
+        with self._reached():
+            async with self._session.get(
+                f"{self._base}/v1/live", headers=headers, timeout=timeout
+            ) as response:
+                if response.status != 200:
+                    self._result(response.status, "/v1/live", await response.read())
+                while True:
+                    async with asyncio.timeout(wait_s):
+                        message = await response.content.readuntil(b"\n\n")
+                    if not message:
+                        return
+                    view = _decode(message.partition(b"data: ")[2])
+                    wait_s = max(CALL_TIMEOUT_S, SILENT_ROUNDS * view["round_s"])
+                    yield view
+
     async def brokers(self) -> list[dict[str, Any]]:
         """Who is in the exchange, by name; page after page."""
         return await self._pages("/v1/brokers")
@@ -176,17 +218,26 @@ class DaemonClient:
         """The answer and its links."""
         assert self._session is not None, "use `async with`"
         data = None if body is None else msgspec.json.encode(body)
-        try:
+        with self._reached():
             async with self._session.request(method, self._base + path, data=data) as response:
                 content = await response.read()
                 status, links = response.status, response.links
+        return self._result(status, path, content), links
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             # A ValueError is an address that is none.
             why = str(error) or type(error).__name__
             raise DaemonUnreachable(f"no daemon answers at {self._told}: {why}") from error
+
+    @staticmethod
+    def _result(status: int, path: str, content: bytes) -> Any:
         decoded = _decode(content)
         if status < 400 or (status, path) in _ANSWERS:
-            return decoded, links
+            return decoded
         reason = decoded.get("reason", "") if isinstance(decoded, dict) else ""
         raise DaemonRefused(status, str(reason))
 

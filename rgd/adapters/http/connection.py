@@ -14,6 +14,7 @@ send them.
 
 import asyncio
 import re
+import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -46,6 +47,9 @@ UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 
 #: Bytes of a body that are read ahead of whoever wants them; a connection holds at most twice as many.
 READ_AHEAD_BYTES: Final = 64 << 10
+
+#: What the operating system buffers of a stream's messages, in bytes; Linux takes twice as many.
+STREAM_BUFFER_BYTES: Final = 64 << 10
 
 _CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n")
@@ -87,7 +91,15 @@ class Connections(web.Server):
 class Connection(web.RequestHandler):
     """One client."""
 
-    __slots__ = ("_body", "_bounds", "_guard", "_has_ended", "_is_early", "_on_malformed")
+    __slots__ = (
+        "_body",
+        "_bounds",
+        "_guard",
+        "_has_ended",
+        "_is_early",
+        "_on_malformed",
+        "is_ending",
+    )
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -97,6 +109,8 @@ class Connection(web.RequestHandler):
         self._guard: Guard | None = None
         #: Of the request that is being answered.
         self._body: StreamReader | None = None
+        #: Whether it is to end after the answer under way; a stream looks at it.
+        self.is_ending = False
         #: Whether the client sends nothing more.
         self._has_ended = False
         #: Whether something came before it began, with the end of a TLS handshake.
@@ -188,10 +202,22 @@ class Connection(web.RequestHandler):
 
     def end_soon(self) -> None:
         """As `tls.Secured`."""
+        self.is_ending = True
         if self._body is None and not self._messages:
             self.force_close()
         else:
             self.close()
+
+    def begin_stream(self) -> None:
+        """The answer is a stream: the operating system keeps little of what its client does not read."""
+        assert self.transport is not None, "it asks"
+        opened = self.transport.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
+
+    async def until_read(self) -> None:
+        """Wait until the client has read nearly all that was written."""
+        if self.writing_paused:
+            await self._drain_helper()
 
     def begin_request(self, body: StreamReader) -> None:
         """A request head is whole."""
@@ -208,8 +234,7 @@ class Connection(web.RequestHandler):
             # It gets no other protocol, and aiohttp drops what came with the request and behind it.
             resp.force_close()
         answered = await super().finish_response(request, resp, start_time)
-        if self.writing_paused:
-            await self._drain_helper()
+        await self.until_read()
         self._body = None
         if self._guard is not None:
             if not self._messages:

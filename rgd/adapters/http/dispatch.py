@@ -11,7 +11,7 @@ that goes away is no error and gets nothing.
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 from aiohttp import web
@@ -21,7 +21,8 @@ from rgd.adapters.http.connection import Connection, response_of
 from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import BadBody, BodyTooLarge, BodyTooSlow
 from rgd.adapters.http.gate import OTHER_ROUTE, Gate
-from rgd.adapters.http.reply import NO_QUERY, Call, Reply, reply_of
+from rgd.adapters.http.headers import headers_of
+from rgd.adapters.http.reply import EVENT_STREAM, NO_QUERY, Call, Reply, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.turns import ReadTurns
@@ -31,6 +32,11 @@ from rgd.ports.door import CALLER, Scope
 _PART: Final = re.compile(r"\{(\w+)(:path)?\}")
 
 _CHUNKED: Final = "chunked"
+
+#: The head of a stream; proxies are asked to pass on each message at once.
+_STREAM: Final = Reply(
+    headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, content_type=EVENT_STREAM
+)
 
 
 class _ClientGone(Exception):
@@ -61,7 +67,7 @@ class Dispatcher:
                 route = self.router.add_route(method, _routed(endpoint.path), self.serve)
                 self._endpoint_of[route] = endpoint
 
-    async def serve(self, request: web.Request) -> web.Response:
+    async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
         gate = self._gate
         began = gate.clock()
@@ -79,6 +85,9 @@ class Dispatcher:
             gate.authorise(endpoint.scope, authorization)
             if endpoint.scope is Scope.ADMIN:
                 CALLER.set(gate.caller(authorization))
+            if endpoint.stream is not None and _wants_stream(request):
+                async with endpoint.stream(_call_of(endpoint, request, match, b"")) as messages:
+                    return await self._stream(endpoint, request, messages, began)
             if endpoint.scope is Scope.READ and not endpoint.is_probe:
                 async with self._reads.taken():
                     reply = await self._call(endpoint, request, match, b"")
@@ -104,10 +113,35 @@ class Dispatcher:
     async def _call(
         self, endpoint: Endpoint, request: web.Request, match: web.UrlMappingMatchInfo, body: bytes
     ) -> Reply:
-        query = request.query if endpoint.query else NO_QUERY
-        raw_path = request.rel_url.raw_path
-        call = Call(match, request.headers, body, query, raw_path)
-        return await reply_of(endpoint.handler(call))
+        return await reply_of(endpoint.handler(_call_of(endpoint, request, match, body)))
+
+    async def _stream(
+        self,
+        endpoint: Endpoint,
+        request: web.Request,
+        messages: AsyncIterator[bytes],
+        began: float,
+    ) -> web.StreamResponse:
+        """Send messages until they end, the client leaves, or its token no longer counts."""
+        gate, connection = self._gate, request.protocol
+        assert isinstance(connection, Connection), "what `Connections` makes"
+        response = web.StreamResponse(headers=headers_of(_STREAM))
+        response.force_close()
+        connection.begin_stream()
+        gate.observe(endpoint.path, response.status, gate.clock() - began)
+        authorization = request.headers.get("Authorization", "")
+        try:
+            await response.prepare(request)
+            async for message in messages:
+                if connection.is_ending or not gate.lets(endpoint.scope, authorization):
+                    break
+                await response.write(message)
+                await connection.until_read()
+        except OSError as exc:
+            raise _ClientGone from exc
+        except Exception as exc:  # noqa: BLE001 -- the answer has begun: there is no other one
+            gate.reply_to(exc, request.method, endpoint.path)
+        return response
 
     async def _read(
         self, request: web.Request, match: web.UrlMappingMatchInfo, held: HeldBody
@@ -159,6 +193,17 @@ class Dispatcher:
 def _routed(path: str) -> str:
     """A path for the router, which by itself would take no braces in a part; topics may have them."""
     return _PART.sub(lambda part: f"{{{part[1]}:{'.*' if part[2] else '[^/]+'}}}", path)
+
+
+def _call_of(
+    endpoint: Endpoint, request: web.Request, match: web.UrlMappingMatchInfo, body: bytes
+) -> Call:
+    query = request.query if endpoint.query else NO_QUERY
+    return Call(match, request.headers, body, query, request.rel_url.raw_path)
+
+
+def _wants_stream(request: web.Request) -> bool:
+    return request.method == "GET" and EVENT_STREAM in request.headers.get("Accept", "")
 
 
 def _is_last(request: web.Request, reply: Reply) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rgd.adapters.http.reply import JSON, Handler, HotHandler
+from rgd.adapters.http.reply import JSON, Handler, HotHandler, StreamHandler
 from rgd.ports.door import Scope
 
 
@@ -33,6 +33,8 @@ class ResponseSpec:
     #: The type of its body (or `AnyOf`, `ArrayOf`); None: it has none.
     body: Any = None
     content_type: str = JSON
+    #: Another content type that it may have, where the caller asks for it.
+    also: str | None = None
     #: Names of the headers that only this answer carries.
     headers: tuple[str, ...] = ()
     #: Names of headers that it carries only sometimes.
@@ -70,6 +72,8 @@ class Endpoint:
     body_required: bool = True
     #: What it takes after the question mark; other names are ignored.
     query: tuple[Query, ...] = ()
+    #: Answers a GET that accepts `text/event-stream`, in place of `handler`.
+    stream: StreamHandler | None = None
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False
     #: Whether the fast lane answers it, too: its handler then answers at once, or makes an awaitable for

@@ -7,9 +7,10 @@ The view is made by the daemon (`rgd.ports.daemon.ExplainView`); here are only t
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.bodies import AKind, Name
@@ -23,6 +24,7 @@ from rgd.core.units import Kind
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 from rgd.views.model import ExplainView
+from rgd.views.why_words import words_of
 
 
 class ExplainQuery(Struct, forbid_unknown_fields=True):
@@ -55,7 +57,8 @@ class Explain:
 
     async def answer(self, call: Call) -> Reply:
         """Explain one name in one kind."""
-        return json_reply(self._daemon.explain(_name_of(call.query)))
+        view = self._daemon.explain(_name_of(call.query))
+        return json_reply(replace(view, words=words_of(to_builtins(view))))
 
 
 def explain_endpoints(explain: Explain) -> tuple[Endpoint, ...]:

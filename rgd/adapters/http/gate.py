@@ -63,7 +63,7 @@ class Gate:
         token = bearer_of(authorization)
         return "" if token is None else self.tokens.name_of(token)
 
-    def lets(self, scope: Scope, authorization: str) -> bool:
+    def lets(self, scope: Scope | None, authorization: str) -> bool:
         """Whether `authorise` would let a call pass."""
         try:
             self.authorise(scope, authorization)

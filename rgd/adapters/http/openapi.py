@@ -127,6 +127,8 @@ def _response(says: ResponseSpec, known: Mapping[Any, Any]) -> dict[str, Any]:
     response: dict[str, Any] = {"description": says.when}
     if says.body is not None:
         response["content"] = {says.content_type: {"schema": _schema(says.body, known)}}
+        if says.also is not None:
+            response["content"][says.also] = {"schema": {"type": "string"}}
     headers = [(name, True) for name in says.headers]
     headers += [(name, False) for name in says.headers_if_any]
     if headers:

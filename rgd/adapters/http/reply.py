@@ -4,7 +4,8 @@
 between handles these two, so it can be tested by calling it.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ import msgspec
 from rgd.ports.metrics import Rest
 
 JSON: Final = "application/json"
+EVENT_STREAM: Final = "text/event-stream"
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -48,6 +50,9 @@ Answering = Reply | Awaitable[Reply]
 
 #: One call of the API. Raises what `errors` has a status for.
 Handler = Callable[[Call], Awaitable[Reply]]
+
+#: A stream instead of an answer: a place in it, from which messages come until it ends.
+StreamHandler = Callable[[Call], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 
 #: A call of which there are many (`Endpoint.is_hot`): no coroutine, unless the work is long.
 HotHandler = Callable[[Call], Answering]

@@ -26,6 +26,7 @@ from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
 from rgd.adapters.http.leases import Leases, lease_endpoints
+from rgd.adapters.http.live import Live, live_endpoints
 from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
@@ -65,6 +66,8 @@ class Doors:
     openapi: Handler
     #: None: there is no usage log to ask.
     log: Log | None = None
+    #: None: there is no live view.
+    live: Live | None = None
 
 
 def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
@@ -80,6 +83,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *explain_endpoints(doors.explain),
         *backlog_endpoints(doors.backlogs),
         *(log_endpoints(doors.log) if doors.log else ()),
+        *(live_endpoints(doors.live) if doors.live else ()),
         *pulsar_admin.endpoints(doors.pulsar_admin),
         *_probes(doors.probes, doors.openapi),
     )

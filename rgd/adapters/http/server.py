@@ -35,6 +35,7 @@ from rgd.adapters.http.lane_heads import IS_AVAILABLE
 from rgd.adapters.http.lanes import Lanes
 from rgd.adapters.http.leases import Leases
 from rgd.adapters.http.listening import Accept, UnixSocket, listen_tcp, listen_unix
+from rgd.adapters.http.live import Live
 from rgd.adapters.http.log import Log
 from rgd.adapters.http.probes import Probes
 from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
@@ -48,6 +49,7 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Ungoverned
+from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
 
@@ -65,26 +67,21 @@ class HttpServer:
         ConfigError: the settings cannot be used, or would let strangers in.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the doors are two of seven
         self,
         daemon: Daemon,
         settings: HttpSettings,
         *,
         metrics: MetricsPage,
         log_door: LogDoor | None = None,
+        live_door: LiveDoor | None = None,
         observe: Observer = observe_nothing,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         check(settings)
         self._settings = settings
         self._bodies = BodyBudget(settings.bodies_max_bytes)
-        self._bounds = Bounds(
-            ConnectionLimits(settings.connections_max, settings.connections_per_address_max),
-            UnreadAnswers(settings.unread_max_bytes),
-            request_timeout_s=settings.request_timeout_s,
-            answer_timeout_s=settings.answer_timeout_s,
-        )
-
+        self._bounds = _bounds_of(settings)
         #: The turns of those who read: how much they did in one slice shows here.
         self.reads = ReadTurns(settings.reads_max, settings.reads_waiting_max)
         questions = Turns()
@@ -94,6 +91,7 @@ class HttpServer:
         self._acquire = Acquire(daemon, settings, questions, self._shadow)
         self._gate = Gate(settings.tokens, observe, clock)
         self._probes = Probes(daemon, metrics, self.reads, self._gate)
+        self._live = None if live_door is None else Live(daemon, live_door, self.reads)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
@@ -108,6 +106,7 @@ class HttpServer:
                 probes=self._probes,
                 openapi=self._describe,
                 log=None if log_door is None else Log(log_door),
+                live=self._live,
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
@@ -146,6 +145,7 @@ class HttpServer:
         connections, unread = self._bounds.connections, self._bounds.unread
         return [
             Sample("rgd_http_connections", (), connections.open),
+            Sample("rgd_http_live_streams", (), 0 if self._live is None else self._live.open),
             *(
                 Sample("rgd_http_connections_refused_total", (why,), connections.refused[why])
                 for why in Refused
@@ -256,6 +256,8 @@ class HttpServer:
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
         self._probes.draining = self._gate.draining = True
+        if self._live is not None:
+            self._live.drain()
 
     async def close(self) -> None:
         """Stop listening and let what is in flight end, within `close_timeout_s`. Idempotent."""
@@ -300,3 +302,12 @@ class HttpServer:
         protocol.begin_request(payload)
         loop = asyncio.get_running_loop()
         return web.Request(message, payload, protocol, writer, task, loop)
+
+
+def _bounds_of(settings: HttpSettings) -> Bounds:
+    return Bounds(
+        ConnectionLimits(settings.connections_max, settings.connections_per_address_max),
+        UnreadAnswers(settings.unread_max_bytes),
+        request_timeout_s=settings.request_timeout_s,
+        answer_timeout_s=settings.answer_timeout_s,
+    )

@@ -394,6 +394,11 @@ METRICS: Final = (
         "rgd_http_connections", MetricType.GAUGE, "Open HTTP connections, those for probes too."
     ),
     Metric(
+        "rgd_http_live_streams",
+        MetricType.GAUGE,
+        "Open streams of `/v1/live`: live pages and `rgd top`.",
+    ),
+    Metric(
         "rgd_http_connections_refused_total",
         MetricType.COUNTER,
         "HTTP connections refused beyond a limit: `connections_max`, `connections_per_address_max`.",

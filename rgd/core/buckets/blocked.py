@@ -7,7 +7,7 @@ refused by the level `backlog`, here and for the usage log.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator
 from typing import Final
 
 from rgd.core.backlog.model import QuotaType
@@ -52,6 +52,10 @@ class BlockedTopics:
     def get(self, topic: str | None) -> Blocked | None:
         """Why publishing to a topic is blocked; None if it is not."""
         return None if topic is None else self._blocked.get(topic)
+
+    def items(self) -> ItemsView[str, Blocked]:
+        """Every blocked topic, and why."""
+        return self._blocked.items()
 
     def recent(self, topic: str | None) -> RecentRefusals | None:
         """What was refused of a blocked topic in the last minute, if anything."""

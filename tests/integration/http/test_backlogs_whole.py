@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rgd.cli.why import details, remarks, verdict
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, Backlogs
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.views.why_words import details, remarks, verdict
 from tests.integration.http.door import call
 from tests.support.running_daemon import RunningDaemon, running_daemon
 

@@ -18,6 +18,7 @@ from rgd.adapters.metrics.exposition import Exposition
 from rgd.app import wiring
 from rgd.app.containment import INTERNAL_ERRORS_MAX, SITES_MAX, InternalErrors
 from rgd.app.daemon import Halted
+from rgd.app.recent_events import RecentEvents
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Decision, Request
@@ -278,6 +279,7 @@ async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
         with pytest.raises(Halted, match="an invariant is broken"):
             await wiring._serve(
                 settings,
+                RecentEvents(),
                 insecure=False,
                 say=lambda _ready: daemon.errors.note("core", InvariantBroken("a story")),
             )

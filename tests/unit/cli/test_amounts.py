@@ -2,8 +2,9 @@
 
 import pytest
 
-from rgd.cli.amounts import parse_rate, show
+from rgd.cli.amounts import parse_rate
 from rgd.core.units import COUNT_MAX
+from rgd.text import show
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,14 @@ def reached(
 
 @pytest.mark.parametrize(
     "command",
-    [("groups", "list"), ("why", "acme/orders"), ("probe",), ("probe", "--ready")],
+    [
+        ("groups", "list"),
+        ("why", "acme/orders"),
+        ("probe",),
+        ("probe", "--ready"),
+        ("top", "--once"),
+        ("top", "--once", "--json"),
+    ],
     ids=" ".join,
 )
 def test_commands_reach_a_daemon_in_every_way(

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from rgd.cli.why import details, remarks, verdict
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import (
     Attachments,
@@ -26,6 +25,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind
+from rgd.views.why_words import details, remarks, verdict
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
 

@@ -1,0 +1,168 @@
+"""`/v1/live`: the whole cluster as this daemon knows it, as JSON or as a stream of server-sent events.
+
+Laws: all who look get the same snapshot, encoded once. At most `SUBSCRIBERS_MAX` streams are open; the next one is
+answered 503. A stream sends the newest snapshot when its client has read the one before, so a slow client misses
+snapshots, and one that reads nothing is closed as any slow reader is (`guard`). Streams end when the daemon drains, and when
+their token no longer counts.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Final
+
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.paging import PAGE_QUERY, page_names, page_of
+from rgd.adapters.http.reply import (
+    EVENT_STREAM,
+    NO_HEADERS,
+    Call,
+    Reply,
+    array_of,
+    encode,
+    json_reply,
+)
+from rgd.adapters.http.turns import Turns
+from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE, NO_GROUP
+from rgd.core.policies.names import check_entity
+from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
+from rgd.ports.live_door import LiveDoor
+from rgd.views.live_model import EventView, LiveGroupView, LiveView, PressureView
+
+#: Streams that are open at once; pages and `rgd top` hold one each.
+SUBSCRIBERS_MAX: Final = 64
+
+LIVE: Final = "/v1/live"
+LIVE_GROUPS: Final = "/v1/live/groups"
+
+
+class Live:
+    """Answers those who watch."""
+
+    def __init__(self, daemon: Daemon, door: LiveDoor, turns: Turns) -> None:
+        self._daemon = daemon
+        self._door = door
+        self._turns = turns
+        self._encoded: tuple[LiveView | None, bytes] = (None, b"")
+        #: Streams that are open, and those of them that wait for the next snapshot.
+        self.open = 0
+        self._waiting: set[asyncio.Timeout] = set()
+        self._is_draining = False
+
+    async def view(self, _call: Call) -> Reply:
+        """The newest snapshot."""
+        return Reply(200, self._json(self._door.view()))
+
+    async def group(self, call: Call) -> Reply:
+        """One group with all its brokers and its last ten minutes."""
+        return json_reply(self._door.group(check_entity(call.path["group"], "group")))
+
+    async def groups(self, call: Call) -> Reply:
+        """A page of the rows of groups, by name."""
+        page = page_of(call)
+        names, has_more = await page_names(self._daemon.snapshot().groups, page, self._turns)
+        written: list[bytes] = []
+        for name in names:
+            written += map(encode, self._door.rows(name))
+            await self._turns.next()
+        headers = page.link_after(LIVE_GROUPS, names[-1]) if has_more else NO_HEADERS
+        return Reply(200, array_of(written), headers)
+
+    async def events(self, _call: Call) -> Reply:
+        """The last events of the daemon's log."""
+        return json_reply(self._door.events())
+
+    @asynccontextmanager
+    async def stream(self, _call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A place among the streams.
+
+        Raises:
+            Overloaded: there is none left, or the daemon drains.
+        """
+        if self.open >= SUBSCRIBERS_MAX or self._is_draining:
+            why = "the daemon stops" if self._is_draining else f"{SUBSCRIBERS_MAX} streams are open"
+            raise Overloaded(f"{why}; ask for JSON, or come back")
+        self.open += 1
+        try:
+            async with aclosing(self._messages()) as messages:
+                yield messages
+        finally:
+            self.open -= 1
+
+    def drain(self) -> None:
+        """End all streams. Idempotent."""
+        self._is_draining = True
+        for waiting in self._waiting:
+            waiting.reschedule(0)
+
+    async def _messages(self) -> AsyncGenerator[bytes]:
+        view = self._door.view()
+        while not self._is_draining:
+            # Each in a turn of its own: 64 writes at once would keep requests waiting.
+            await self._turns.next()
+            yield b"id: %d\ndata: %b\n\n" % (view.number, self._json(view))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None) as waiting:
+                    self._waiting.add(waiting)
+                    try:
+                        view = await self._door.next(view.number)
+                    finally:
+                        self._waiting.discard(waiting)
+
+    def _json(self, view: LiveView) -> bytes:
+        known, encoded = self._encoded
+        if known is not view:
+            encoded = encode(view)
+            self._encoded = (view, encoded)
+        return encoded
+
+
+def live_endpoints(live: Live) -> tuple[Endpoint, ...]:
+    """The calls."""
+    return (
+        Endpoint(
+            method="GET",
+            path=LIVE,
+            scope=Scope.READ,
+            handler=live.view,
+            stream=live.stream,
+            summary="The whole cluster as this daemon knows it; with Accept: text/event-stream a stream of it.",
+            answers={
+                200: ResponseSpec(
+                    "The newest snapshot; in a stream one each round, as `data`.",
+                    LiveView,
+                    also=EVENT_STREAM,
+                ),
+            },
+        ),
+        Endpoint(
+            method="GET",
+            path=LIVE_GROUPS,
+            scope=Scope.READ,
+            handler=live.groups,
+            summary="A page of groups by name, with the rows that they have in /v1/live.",
+            query=PAGE_QUERY,
+            answers={
+                200: ResponseSpec("The rows.", ArrayOf(PressureView), headers_if_any=("Link",)),
+                **BAD_PAGE,
+            },
+        ),
+        Endpoint(
+            method="GET",
+            path=f"{LIVE_GROUPS}/{{group}}",
+            scope=Scope.READ,
+            handler=live.group,
+            summary="One group with all its brokers, and its last ten minutes.",
+            answers={200: ResponseSpec("The group.", LiveGroupView), **BAD_NAME, **NO_GROUP},
+        ),
+        Endpoint(
+            method="GET",
+            path="/v1/live/events",
+            scope=Scope.READ,
+            handler=live.events,
+            summary="The last events of the daemon's log, oldest first.",
+            answers={200: ResponseSpec("The events.", ArrayOf(EventView))},
+        ),
+    )

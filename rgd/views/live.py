@@ -1,0 +1,74 @@
+"""The parts of the live view that are not rows: members with their ages, backlogs.
+
+Law: as in `rgd.views.model`; each is of a bounded size, whatever there is.
+"""
+
+from collections.abc import Collection, Mapping
+from itertools import islice
+from typing import Final
+
+from rgd.core.backlog.store import BacklogStore
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.blocked import BlockedTopics
+from rgd.core.units import NS_PER_S, Nanos
+from rgd.views.backlog import size_bytes
+from rgd.views.live_model import (
+    BacklogsView,
+    BlockedTopicView,
+    GoneView,
+    MembersView,
+    MemberView,
+)
+from rgd.views.members import broker_views
+
+#: Members and blocked topics that are shown; all are counted.
+MEMBERS_MAX: Final = 200
+BLOCKED_MAX: Final = 20
+
+#: A member without a message for so many of its rounds is silent: it sends one in each.
+SILENT_ROUNDS: Final = 1.5
+
+
+def members_view(
+    broker: Broker, now: Nanos, also_pulsar: Collection[str], gone: Mapping[str, Nanos]
+) -> MembersView:
+    """The members of the exchange.
+
+    Args:
+        broker: its state is read.
+        now: for the ages.
+        also_pulsar: as in `broker_views`.
+        gone: brokers that are no members any more, and since when.
+    """
+    me, stock = broker.settings.sender.broker, broker.stock.members
+    names = sorted({me, *broker.peers.names(), *stock.names()})
+    silent = [name for name in names if _is_silent(broker, name, now)]
+    shown = [*silent, *(name for name in names if name not in silent)][:MEMBERS_MAX]
+    views = broker_views(broker, now, shown, also_pulsar)
+    latest = sorted(gone.items(), key=lambda one: -one[1])
+    return MembersView(
+        members=tuple(MemberView(view, view.broker in silent) for view in views),
+        total=len(names),
+        silent=len(silent),
+        expected=broker.settings.expected_brokers,
+        gone=tuple(GoneView(name, round((now - at) / NS_PER_S, 1)) for name, at in latest),
+    )
+
+
+def _is_silent(broker: Broker, name: str, now: Nanos) -> bool:
+    peer, stock = broker.peers.get(name), broker.stock.members.get(name)
+    if peer is not None:
+        return now - peer.received_at > SILENT_ROUNDS * broker.settings.round_ns
+    if stock is not None:
+        return now - stock.received_at > SILENT_ROUNDS * broker.settings.stock_period_ns
+    return False
+
+
+def backlogs_view(store: BacklogStore, blocked: BlockedTopics) -> BacklogsView:
+    """The backlogs that this daemon knows of."""
+    some = []
+    for topic, why in islice(blocked.items(), BLOCKED_MAX):
+        state = store.get(topic)
+        size = 0 if state is None else size_bytes(state)
+        some.append(BlockedTopicView(topic, why.quota_type, size))
+    return BacklogsView(len(store), len(blocked), len(store.evicting()), tuple(some))

@@ -1,0 +1,264 @@
+"""The demand of every limited group beside its quota, and the rows of those under the most pressure.
+
+Laws: looking takes nothing and creates nothing. A step of an iterator is a slice of bounded work: `SLICE_GROUPS` groups
+of the look at all, or `SLICE_CELLS` pairs of group and broker of the rows. Under max-min the shares of
+all brokers of a row, those without demand too, sum to its quota.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.decision import Level
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.columns import KINDS, Ints
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.shares.columns import NO_RATE, share_out
+from rgd.core.units import MILLI, Dimension
+from rgd.views.groups import NO_ROWS, quota_columns
+from rgd.views.live_model import OthersView, PartView, PressureView
+
+#: Groups and kinds that are looked at in one slice, and in one look; of more the next ones are looked at next time.
+SLICE_GROUPS: Final = 40
+LOOKED_AT_MAX: Final = 8_192
+#: Groups that are read in one slice when policies changed.
+READ_SLICE: Final = 256
+#: Pairs of group and broker whose shares are computed in one slice.
+SLICE_CELLS: Final = 512
+#: Brokers of a row that are shown each by itself; the others are shown together.
+COLOURED_MAX: Final = 8
+
+Floats = NDArray[np.float64]
+
+_DIMENSIONS: Final = tuple(Dimension)
+
+
+class RowKey(NamedTuple):
+    """A row: a group in one kind and dimension."""
+
+    key: GroupKey
+    dimension: Dimension
+
+
+class Pressure:
+    """Wanted and quota of every limited group and kind, as of the last look at each."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._snapshot: PolicySnapshot | None = None
+        self._keys: list[GroupKey] = []
+        #: [keys, 2] Milli per second.
+        self._quotas: Ints = np.zeros((0, 2), np.int64)
+        #: [keys, 2] wanted divided by the quota; -1 where there is none.
+        self._pressure: Floats = np.zeros((0, 2))
+        self._next = 0
+
+    @property
+    def total(self) -> int:
+        """Number of rows."""
+        return int(np.count_nonzero(self._pressure >= 0))
+
+    @property
+    def short(self) -> int:
+        """Number of rows that want more than their quota."""
+        return int(np.count_nonzero(self._pressure > 1))
+
+    def look(self) -> Iterator[None]:
+        """Look at all groups, or at the next `LOOKED_AT_MAX`."""
+        snapshot = self._broker.sharing.snapshot
+        if snapshot is not self._snapshot:
+            yield from self._read(snapshot)
+        left = min(len(self._keys), LOOKED_AT_MAX)
+        while left > 0:
+            begin = self._next if self._next < len(self._keys) else 0
+            count = min(SLICE_GROUPS, left, len(self._keys) - begin)
+            self._look_at(begin, begin + count)
+            self._next, left = begin + count, left - count
+            yield
+
+    def top(self, most: int) -> list[RowKey]:
+        """The rows under the most pressure, of equal ones by name."""
+        flat = self._pressure.ravel()
+        found = np.arange(len(flat))
+        if len(flat) > most:
+            found = np.argpartition(-flat, most - 1)[:most]
+        rows = [
+            (-float(flat[at]), RowKey(self._keys[at // 2], _DIMENSIONS[at % 2]))
+            for at in found.tolist()
+            if flat[at] >= 0
+        ]
+        return [row for _, row in sorted(rows)]
+
+    def _read(self, snapshot: PolicySnapshot) -> Iterator[None]:
+        keys: list[GroupKey] = []
+        quotas: list[Ints] = []
+        groups = iter(snapshot.groups.values())
+        while part := list(islice(groups, READ_SLICE)):
+            limited = [
+                (GroupKey(group.name, kind), quota)
+                for group in part
+                for kind in KINDS
+                if not (quota := group.rates(kind)).is_unlimited
+            ]
+            keys += [key for key, _ in limited]
+            quotas.append(quota_columns([quota for _, quota in limited]))
+            yield
+        self._keys, self._snapshot, self._next = keys, snapshot, 0
+        self._quotas = np.concatenate([np.zeros((0, 2), np.int64), *quotas])
+        self._pressure = np.where(self._quotas == NO_RATE, -1.0, 0.0)
+
+    def _look_at(self, begin: int, end: int) -> None:
+        usage = self._broker.usage
+        found = [usage.index.find(key) for key in self._keys[begin:end]]
+        slots = np.array([-1 if slot is None else slot for slot in found])
+        has_slot = (slots >= 0).nonzero()[0]
+        rows = usage.gather(slots[has_slot])
+        quota = self._quotas[begin:end]
+        for at in range(2):
+            wanted = np.zeros(len(slots))
+            wanted[has_slot] = np.bincount(rows.group, rows.wanted[:, at], len(has_slot))
+            ratio = wanted / np.maximum(quota[:, at], 1)
+            self._pressure[begin:end, at] = np.where(quota[:, at] == NO_RATE, -1.0, ratio)
+
+
+class Table(NamedTuple):
+    """The live brokers of some groups; in units per second, both dimensions."""
+
+    keys: Sequence[GroupKey]
+    brokers: Sequence[str]
+    #: [keys, 2]
+    quota: Floats
+    #: [keys, brokers, 2]
+    wanted: Floats
+    admitted: Floats
+    share: Floats
+    #: The max-min part of what each wants, which is fair; `share` where the policy is max-min.
+    fair: Floats
+
+
+def tables(broker: Broker, keys: Sequence[GroupKey]) -> Iterator[Table]:
+    """The tables of groups that exist, slice by slice."""
+    groups = broker.sharing.snapshot.groups
+    keys = [key for key in keys if key.group in groups]
+    size = max(1, SLICE_CELLS // len(broker.sharing.broker_index.names()))
+    for begin in range(0, len(keys), size):
+        yield _table(broker, keys[begin : begin + size])
+
+
+def _table(broker: Broker, keys: Sequence[GroupKey]) -> Table:
+    broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
+    names = list(broker_index.names())
+    quota = quota_columns([broker.sharing.quota(key) for key in keys])
+    found = [broker.usage.index.find(key) for key in keys]
+    slots = np.array([-1 if slot is None else slot for slot in found])
+    used, unused = (slots >= 0).nonzero()[0], (slots < 0).nonzero()[0]
+    wanted, admitted, share, fair = np.zeros((4, len(keys), len(names), 2), np.int64)
+    if len(used):
+        policies = [broker.sharing.policy(keys[at]) for at in used.tolist()]
+        shared = broker_index.share_out(slots[used], quota[used], policies)
+        share[used], fair[used] = shared.of_all(), replace(shared, others=()).of_all()
+        rows, places = broker.usage.gather(slots[used]), shared.rows
+        wanted[used[places.group], places.broker_index] = rows.wanted
+        admitted[used[places.group], places.broker_index] = rows.admitted
+    if len(unused):
+        idle = share_out(NO_ROWS, quota[unused], brokers=len(names), floor_ppm=floor_ppm)
+        share[unused] = idle.idle_all(len(names))
+    columns = (wanted, admitted, np.maximum(share, 0), np.maximum(fair, 0))
+    return Table(keys, names, quota / MILLI, *(column / MILLI for column in columns))
+
+
+class Counts(NamedTuple):
+    """What a group had refused here at a time, in whole units since the start."""
+
+    at_ns: int
+    refused: Mapping[tuple[Level, Dimension], int]
+
+
+def counts_of(broker: Broker, key: GroupKey, now: int) -> Counts:
+    """What a group has refused here so far, by level and dimension."""
+    state = broker.limiter.state(key)
+    return Counts(now, {} if state is None else state.refused)
+
+
+def row_of(
+    broker: Broker,
+    table: Table,
+    row: RowKey,
+    coloured: Sequence[str] | None,
+    refused: Mapping[str, float],
+) -> PressureView:
+    """A row of a table.
+
+    Args:
+        broker: for the group's policies.
+        table: has the row's group.
+        row: which one.
+        coloured: the brokers to show each by itself; None: all.
+        refused: units per second by level.
+    """
+    at, of = table.keys.index(row.key), _DIMENSIONS.index(row.dimension)
+    wanted, admitted, share, fair = (
+        column[at, :, of] for column in (table.wanted, table.admitted, table.share, table.fair)
+    )
+    quota = float(table.quota[at, of])
+    part = np.minimum(wanted, fair)
+    ratio = np.where(part > 0, admitted / np.maximum(part, 1 / MILLI), np.inf)
+    lowest = int(ratio.argmin())
+    has_lowest = bool(part[lowest] > 0)
+    is_shown = np.array([coloured is None or name in coloured for name in table.brokers])
+    columns = [column[is_shown].tolist() for column in (wanted, admitted, share)]
+    names = [name for name, shown in zip(table.brokers, is_shown.tolist(), strict=True) if shown]
+    rest = [float(column[~is_shown].sum()) for column in (wanted, admitted, share)]
+    others = len(table.brokers) - len(names)
+    group = broker.sharing.snapshot.groups[row.key.group]
+    return PressureView(
+        group=row.key.group,
+        kind=row.key.kind,
+        dimension=row.dimension,
+        quota=quota,
+        wanted=float(wanted.sum()),
+        admitted=float(admitted.sum()),
+        pressure=round(float(wanted.sum()) / max(quota, 1 / MILLI), 4),
+        lowest=round(float(ratio[lowest]), 4) if has_lowest else None,
+        lowest_broker=table.brokers[lowest] if has_lowest else None,
+        brokers=tuple(map(PartView, names, *columns)),
+        others=OthersView(others, *rest) if others else None,
+        refused=refused,
+        shadow=group.shadow,
+        blocked=group.blocked,
+    )
+
+
+def refused_between(before: Counts | None, after: Counts, dimension: Dimension) -> dict[str, float]:
+    """Units refused per second between two readings, by level; empty where there is one alone."""
+    if before is None or after.at_ns <= before.at_ns:
+        return {}
+    seconds = (after.at_ns - before.at_ns) / 1e9
+    counted = {
+        level.value: count - before.refused.get((level, of), 0)
+        for (level, of), count in after.refused.items()
+        if of is dimension
+    }
+    return {level: round(count / seconds, 3) for level, count in counted.items() if count > 0}
+
+
+def coloured_of(found: Sequence[Table]) -> tuple[str, ...]:
+    """The brokers that rows show each by itself: all, or those that want most of their quotas."""
+    if not found:
+        return ()
+    brokers = found[0].brokers
+    if len(brokers) <= COLOURED_MAX:
+        return tuple(brokers)
+    parts = np.zeros(len(brokers))
+    for table in found:
+        if table.brokers == brokers:
+            is_limited = table.quota[:, None] > 0
+            quota = np.where(is_limited, table.quota[:, None], 1.0)
+            parts += np.where(is_limited, table.wanted / quota, 0.0).sum((0, 2))
+    most = np.argsort(-parts, kind="stable")[:COLOURED_MAX]
+    return tuple(sorted(brokers[at] for at in most.tolist()))
