@@ -2,7 +2,7 @@
 
 What kustomize makes of each target is held against Kubernetes' own schemas, strictly, and custom resources
 against small ones of ours; the settings and groups of the ConfigMaps go through rgd's own validation, and are
-compared with the pods around them. Pod security is in test_pod_security.py.
+compared with the pods around them. Pod security is in test_pod_security.py, a rollout in tests/e2e/test_rollout.py.
 Not covered: that the daemons start, roll and drain on a cluster.
 """
 
@@ -22,6 +22,7 @@ from rgd.errors import ConfigError
 from rgd.version import __version__
 from tests.support import manifests
 from tests.support.manifests import TARGETS, Document, daemon_pod, found, rendered
+from tests.support.pages import blocks
 from tests.tidy import tree
 
 #: Sets of components that go together, with the target.
@@ -37,6 +38,9 @@ SECRETS = {
     "overlays/prod": {"rgd-tokens", "rgd-tls", "rgd-pulsar", "rgd-tier"},
     "overlays/restricted": {"rgd-tokens", "rgd-tls", "rgd-pulsar", "rgd-tier"},
 }
+#: The settings and groups in a pod.
+CONFIG = "/etc/rgd/config/rgd.yaml"
+GROUPS = "/etc/rgd/groups/groups.yaml"
 #: Below this, the log is on the node or in an emptyDir.
 STATE = "/var/lib/rgd"
 
@@ -56,7 +60,7 @@ def settings_of(target: str, folder: Path) -> Settings:
     files = manifests.put_files(target, folder)
     container = daemon_pod(target)["containers"][0]
     environ = {one["name"]: one["value"] for one in container["env"] if "value" in one}
-    return load_settings(files["/etc/rgd/config/rgd.yaml"], environ, {})
+    return load_settings(files[CONFIG], environ, {})
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -138,10 +142,6 @@ def test_rgd_finds_no_fault_in_what_a_pod_mounts(
     assert capsys.readouterr().out.count(": ok (") == 2
 
 
-CONFIG = "/etc/rgd/config/rgd.yaml"
-GROUPS = "/etc/rgd/groups/groups.yaml"
-
-
 @pytest.mark.parametrize(
     ("in_file", "old", "new", "expected"),
     [
@@ -208,6 +208,28 @@ def test_settings_and_the_pod_around_them_agree(target: str, tmp_path: Path) -> 
         assert int(state["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30 >= (
             2 * settings.log.local_bytes
         )
+
+
+def test_the_sidecar_of_the_page_is_sound(tmp_path: Path) -> None:
+    (block,) = [
+        one
+        for one in blocks(tree.text("docs/kubernetes.md"))
+        if (one.kind, one.argument) == ("tested", "tests/tidy/test_manifests.py")
+    ]
+    spec = yaml.safe_load(block.text)["spec"]
+    labels = {"app": "broker"}
+    pod = spec["template"]["spec"] | {"containers": [{"name": "broker", "image": "pulsar"}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"serviceName": "x", "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "broker"}
+    check({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    (sidecar,) = pod["initContainers"]
+    environ = {one["name"]: one["value"] for one in sidecar["env"] if "value" in one}
+    file = manifests.put_files("base", tmp_path)[CONFIG]
+    settings = load_settings(file, environ, {})
+    assert settings.http.is_loopback
+    mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
+    assert {str(Path(CONFIG).parent), str(Path(GROUPS).parent), STATE} == mounts
 
 
 @pytest.mark.parametrize("target", ["overlays/prod", "overlays/restricted"])
