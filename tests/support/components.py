@@ -92,6 +92,11 @@ def prometheus() -> Path:
     )
 
 
+def promtool() -> Path:
+    """What checks metrics and rules, and runs rules over recorded series."""
+    return need("promtool", _on_path("promtool"), remedy="install Prometheus (Debian: prometheus)")
+
+
 def nginx() -> Path:
     """Nginx with `auth_request`, for gateways that ask a daemon."""
     found = _on_path("nginx") or next(filter(Path.is_file, [Path("/usr/sbin/nginx")]), None)

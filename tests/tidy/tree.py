@@ -17,7 +17,18 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED_SUFFIXES = ("_pb2.py", "_pb2.pyi")
 
 _BINARY_SUFFIXES = frozenset({".parquet", ".png", ".gz", ".zst", ".log", ".bin", ".ico"})
-_FOLDERS = ("rgd", "sim", "proto", "tests", "docs", "bench", "examples", "k8s", ".ci")
+_FOLDERS = (
+    "rgd",
+    "sim",
+    "proto",
+    "tests",
+    "docs",
+    "bench",
+    "examples",
+    "k8s",
+    "observability",
+    ".ci",
+)
 
 
 @cache
