@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rgd.adapters.exchange.credentials import read_token
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_admin import NamespaceState, ensure_namespace, look_at
 from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.adapters.exchange.seal import SealSettings
 from rgd.adapters.stock.client import StockSettings
@@ -60,6 +60,17 @@ async def make_namespace(exchange: ExchangeSettings, namespace: str) -> None:
         return
     token, trust = await asyncio.to_thread(_admin_credentials, exchange)
     await ensure_namespace(urls_of(exchange.admin_url), namespace, token, trust)
+
+
+async def look_at_namespace(exchange: ExchangeSettings, namespace: str) -> NamespaceState:
+    """What `make_namespace` would change.
+
+    Raises:
+        ExchangeDown: the admin API cannot be asked; the message says what to do.
+    """
+    assert exchange.admin_url is not None, "whoever asks has one"
+    token, trust = await asyncio.to_thread(_admin_credentials, exchange)
+    return await look_at(urls_of(exchange.admin_url), namespace, token, trust)
 
 
 def _admin_token_file(exchange: ExchangeSettings) -> Path | None:

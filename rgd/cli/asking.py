@@ -9,8 +9,6 @@ The calls themselves are `rgd.adapters.http.client`'s.
 
 # ruff: noqa: PLC0415 -- the client is imported by what calls, so that --help stays fast
 
-import functools
-import inspect
 import os
 import ssl
 from collections.abc import Awaitable, Callable
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from rgd.cli.options import taking
 from rgd.errors import ConfigError, Fault, RgdError
 
 if TYPE_CHECKING:
@@ -156,19 +155,5 @@ class Door:
         return token
 
 
-def asks(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Door`; it gets the door as `door`."""
-    options = inspect.signature(Door, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def opening(**given: object) -> None:
-        of_door = {name: given.pop(name) for name in options}
-        command(**given, door=Door(**of_door))  # type: ignore[arg-type]
-
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [
-        *(one for one in own if one.name != "door"),
-        *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options.values()),
-    ]
-    opening.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return opening
+#: Gives a command the options of `Door`; it gets the door as `door`.
+asks = taking(Door, "door")

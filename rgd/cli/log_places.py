@@ -127,7 +127,7 @@ def verify(places: Places) -> None:
 def upload(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="One log folder.")],
     tier_url: Annotated[
-        str, typer.Argument(metavar="TIER", help="A folder, or s3://BUCKET\\[/PREFIX].")
+        str, typer.Argument(metavar="TIER", help="A folder, or s3://BUCKET[/PREFIX].")
     ],
     *,
     name: Annotated[str, typer.Option(help="The log's name in the tier (`log.name`).")] = "usage",

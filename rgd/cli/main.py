@@ -4,18 +4,20 @@ Law: 0 means done, 1 failed, 2 a usage error (options, settings, files); 130 aft
 Ctrl-C and 141 if the reader of a pipe left (`rgd log cat | head`), as in a shell. An `RgdError` is one line on
 standard error and never a traceback. Any other exception is a bug, and its traceback is printed.
 
-A new command is a module beside this one and one line below.
+A new command is a module beside this one, one line below, and an example in `rgd.cli.examples`.
 """
 
 import os
 import select
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
+from typer.core import TyperGroup
 
-from rgd.cli import demo, groups, log, probe, report, serve, shares, top, validate, why
+from rgd.cli import demo, doctor, groups, log, probe, report, serve, shares, top, validate, why
+from rgd.cli.examples import add_examples
 from rgd.errors import ConfigError, RgdError
 from rgd.text import printable
 from rgd.version import __version__
@@ -29,8 +31,9 @@ app = typer.Typer(
     name="rgd",
     help="The resource-group daemon: one cluster-wide quota, held by every broker together.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    # Without rich, whose tables cut off the names of options at 80 columns.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,6 +43,7 @@ app.command("shares", cls=shares.ManyValuesCommand)(shares.shares)
 app.command("why")(why.why)
 app.command("top")(top.top)
 app.command("probe")(probe.probe)
+app.command("doctor")(doctor.doctor)
 app.add_typer(groups.app, name="groups")
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
@@ -64,13 +68,20 @@ def main(
     """Define the options before a command."""
 
 
+def commands() -> TyperGroup:
+    """All commands, with their examples and what completes them in a shell."""
+    group = cast("TyperGroup", typer.main.get_command(app))
+    add_examples(group)
+    return group
+
+
 def run() -> None:
     """Run the command that `sys.argv` names, and exit the process."""
     _open_missing_streams()
     is_reported = False
     stdout = sys.stdout
     try:
-        app(prog_name="rgd")
+        commands()(prog_name="rgd")
     except SystemExit:
         if sys.stdout is stdout:
             raise

@@ -20,7 +20,7 @@ def probe(
     ] = False,
     door: Door,
 ) -> None:
-    """Exit with 0 if the daemon is alive, or with --ready if traffic should go there."""
+    """Ask whether a daemon is alive, or ready. The exit code is 0 for yes, 1 for no."""
     if not ready:
         door.ask(lambda client: client.health())
         print("alive")

@@ -74,7 +74,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Say who got what and whether it was fair: HTML, Parquet, summary.json and a table."""
+    """Say who got what and whether it was fair. Writes HTML, Parquet, summary.json, and prints a table."""
     from rgd.analysis.asked import Asked
     from rgd.analysis.scenarios import parse
 

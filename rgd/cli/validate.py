@@ -38,7 +38,7 @@ def validate(
         ),
     ] = False,
 ) -> None:
-    """Check settings and groups files; exit 2 and every fault if there is one."""
+    """Check settings and groups files. Every fault is listed; the exit code is then 2."""
     faults: list[Fault] = []
     for file in files:
         try:

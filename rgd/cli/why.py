@@ -33,7 +33,7 @@ def why(
     door: Door,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a namespace or topic is limited, by which limit, and how much was refused."""
+    """Say why a namespace or topic is limited. By which limit, and how much was refused."""
     query = query_of(name, subscription) | {"kind": kind.value}
     view = door.ask(lambda client: client.explain(query))
     if as_json:

@@ -8,7 +8,7 @@ unless the daemon is away and he asked for that (`when_away="open"`); every queu
     hold       the tokens at hand                link       up or away
     pump       runs the core on an event loop    transport  HTTP
     client     for asyncio                       blocking   for threads
-    asgi, web  middleware                        producer   a Pulsar producer that asks
+    asgi, wsgi, web, fastapi  middleware         producer   a Pulsar producer that asks
 
 It knows nothing of the daemon's own parts. docs/client.md is for those who use it.
 """

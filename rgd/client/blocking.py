@@ -67,6 +67,14 @@ class BlockingClient:
         self._is_woken = False
 
     def __enter__(self) -> Self:
+        return self.open()
+
+    def open(self) -> Self:
+        """Open it, where `with` does not fit; `close` ends it.
+
+        Raises:
+            BadSetting: a file of the settings cannot be used.
+        """
         assert self._thread is None, "a client is opened once"
         # Files that cannot be used are an error of who opens, not of the thread.
         transport = Transport(self._settings)

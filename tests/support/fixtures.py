@@ -1,10 +1,12 @@
-"""Fixtures for tests of every folder: the components that a run starts once and shares.
+"""Fixtures for tests of every folder: the components that a run starts once and shares, and disks that fail.
 
 A fixture here starts its component when the first test asks for it, and ends the test with the
 remedy where the component cannot be had (tests/support/components.py).
 How Apache Pulsar is run is in tests/support/pulsar_standalone.py, tiers are in tests/support/tiers.py.
 """
 
+import os
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,6 +14,10 @@ import pytest
 
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tiers import S3Server, running_s3, s3_environment
+
+#: Size of the small disk, and of the file on it that a test removes to make room.
+DISK_BYTES = 256 << 10
+BALLAST_BYTES = 128 << 10
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +55,39 @@ def tier_place(
     server: S3Server = request.getfixturevalue("s3_server")
     with s3_environment(monkeypatch, server.port):
         yield f"s3://{server.make_bucket()}/below"
+
+
+def _mount(folder: Path, options: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    try:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this machine does not let tests mount a small disk")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A disk of `DISK_BYTES`, half of it taken by the file `ballast`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    _mount(folder, f"size={DISK_BYTES}")
+    (folder / "ballast").write_bytes(bytes(BALLAST_BYTES))
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def read_only_folder(tmp_path: Path) -> Generator[Path]:
+    """A folder in which nothing can be made: by its mode, or for root by its mount."""
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        _mount(folder, "ro")
+        yield folder
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    else:
+        folder.chmod(0o500)
+        yield folder
+        folder.chmod(0o700)

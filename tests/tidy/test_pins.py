@@ -23,7 +23,7 @@ OURS = frozenset({"rgd", "sim", "tests", "bench"})
 #: In the standard library of a Python later than the oldest that we run on.
 LATER_STDLIB = frozenset({"compression"})
 #: rgd's own parts that are installed only where they are wanted.
-EXTRAS_OF_RGD = ("embedded", "tier", "report")
+EXTRAS_OF_RGD = ("embedded", "tier", "report", "fastapi")
 #: What `make setup` installs first: it builds without isolation, so that builds are pinned too
 #: (setuptools and wheel are for PySpark, which comes as source).
 BUILD_TOOLS = frozenset({"hatchling", "editables", "setuptools", "wheel"})

@@ -4,6 +4,7 @@ Law: after `ensure_namespace` the namespace exists, its retention is unlimited, 
 delete the policies topic a minute after its last reader has left, and its topics are compacted. Of
 Pulsar's own namespace no setting is changed. Any number of daemons may do this at once, and again at
 every start.
+`look_at` says what of that is missing, and changes nothing.
 How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
 `set-compaction-threshold`, each only if needed, so a read-only token suffices
 where everything exists already.
@@ -13,9 +14,11 @@ Without an admin URL this does nothing, and joining fails with the commands to r
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 
@@ -37,6 +40,17 @@ _REASON_CHARS_MAX: Final = 200
 #: Pulsar's values for "for ever" and "unlimited size".
 _UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceState:
+    """What is missing of a namespace, in words; empty: nothing."""
+
+    lacking: tuple[str, ...]
+    #: Pulsar's clock, in ms since 1970 to the second; None: it did not say.
+    server_ms: int | None
+
 
 async def ensure_namespace(
     admin_urls: str | Sequence[str],
@@ -56,12 +70,33 @@ async def ensure_namespace(
     Raises:
         ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
     """
+    await _at_one_of(admin_urls, namespace, token, trust, _ensure_in_spite_of_others)
+
+
+async def look_at(
+    admin_urls: str | Sequence[str],
+    namespace: str,
+    token: str | None = None,
+    trust: ssl.SSLContext | None = None,
+) -> NamespaceState:
+    """What `ensure_namespace` would change; the same arguments and errors."""
+    return await _at_one_of(admin_urls, namespace, token, trust, _state)
+
+
+async def _at_one_of(
+    admin_urls: str | Sequence[str],
+    namespace: str,
+    token: str | None,
+    trust: ssl.SSLContext | None,
+    work: Callable[["_Admin", str], Awaitable[_Result]],
+) -> _Result:
     urls = (admin_urls,) if isinstance(admin_urls, str) else admin_urls
     assert urls, "at least one"
     unreachable = []
     for admin_url in urls:
         try:
-            return await _ensure_at(admin_url, namespace, token, trust)
+            async with _session(token, trust) as session:
+                return await work(_Admin(session, f"{admin_url.rstrip('/')}/admin/v2"), namespace)
         except _RefusedError as exc:
             tenant = namespace.partition("/")[0]
             raise ExchangeDown(
@@ -77,18 +112,12 @@ async def ensure_namespace(
     )
 
 
-async def _ensure_at(
-    admin_url: str, namespace: str, token: str | None, trust: ssl.SSLContext | None
-) -> None:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
-    async with aiohttp.ClientSession(
-        headers=headers,
+def _session(token: str | None, trust: ssl.SSLContext | None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        headers={"Authorization": f"Bearer {token}"} if token else {},
         timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
-        connector=connector,
-    ) as session:
-        admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
-        await _ensure_in_spite_of_others(admin, namespace)
+        connector=aiohttp.TCPConnector(ssl=True if trust is None else trust),
+    )
 
 
 class _RefusedError(Exception):
@@ -112,31 +141,45 @@ async def _ensure_in_spite_of_others(admin: "_Admin", namespace: str) -> None:
 
 
 async def _ensure(admin: "_Admin", namespace: str) -> None:
-    """Check, and change only what differs."""
+    async for _, method, path, body in _lacking(admin, namespace):
+        await admin.change(method, path, body)
+
+
+async def _state(admin: "_Admin", namespace: str) -> NamespaceState:
+    lacking = [what async for what, _, _, _ in _lacking(admin, namespace)]
+    return NamespaceState(tuple(lacking), admin.server_ms)
+
+
+async def _lacking(admin: "_Admin", namespace: str) -> AsyncIterator[tuple[str, str, str, object]]:
+    """What differs, in words, and the change that mends it: method, path, body; the next is asked for after it."""
     tenant = namespace.partition("/")[0]
     if await admin.get(f"tenants/{tenant}") is None:
         clusters = await admin.get("clusters")
-        await admin.change("PUT", f"tenants/{tenant}", {"allowedClusters": clusters})
+        yield f"tenant {tenant}", "PUT", f"tenants/{tenant}", {"allowedClusters": clusters}
     if await admin.get(f"namespaces/{namespace}") is None:
-        await admin.change("PUT", f"namespaces/{namespace}", {})
+        yield f"namespace {namespace}", "PUT", f"namespaces/{namespace}", {}
     if namespace == SYSTEM_NAMESPACE:
         return
     retention = f"namespaces/{namespace}/retention"
     if await admin.get(retention) != _UNLIMITED:
-        await admin.change("POST", retention, _UNLIMITED)
+        yield "unlimited retention", "POST", retention, _UNLIMITED
     threshold = f"namespaces/{namespace}/compactionThreshold"
     if not await admin.get(threshold):
-        await admin.change("PUT", threshold, COMPACTION_THRESHOLD_BYTES)
+        yield "compaction", "PUT", threshold, COMPACTION_THRESHOLD_BYTES
 
 
 class _Admin:
     def __init__(self, session: aiohttp.ClientSession, base: str) -> None:
         self._session = session
         self._base = base
+        #: As `NamespaceState.server_ms`, from the last answer.
+        self.server_ms: int | None = None
 
     async def get(self, path: str) -> Any:
         """The JSON of a resource; None if it does not exist."""
         async with self._session.get(f"{self._base}/{path}") as response:
+            if date := response.headers.get("Date"):
+                self.server_ms = round(parsedate_to_datetime(date).timestamp() * 1000)
             if response.status == HTTPStatus.NOT_FOUND:
                 return None
             if response.status == HTTPStatus.NO_CONTENT:

@@ -6,7 +6,10 @@ Not covered here: certificates in place of tokens, and the admin API over https.
 import asyncio
 import contextlib
 import itertools
+import os
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -136,6 +139,47 @@ async def test_to_make_the_namespace_an_admin_of_the_tenant_is_enough(
         await ensure_namespace(url, "administered/rgd", secured.token("rgd"))
     for _ in range(2):  # made, and found
         await ensure_namespace(url, "administered/rgd", secured.token("tenant-admin"))
+
+
+def test_the_doctor_names_what_pulsar_refuses_and_nothing_where_it_lets_in(
+    secured: SecuredPulsar, token_file: Path, tmp_path: Path
+) -> None:
+    admin_file = tmp_path / "admin-token"
+    admin_file.touch(0o600)
+    environment = {
+        **os.environ,
+        "RGD_EXCHANGE__URL": secured.tls_url,
+        "RGD_EXCHANGE__TLS_CA": str(secured.cert),
+        "RGD_EXCHANGE__TOKEN_FILE": str(token_file),
+        "RGD_EXCHANGE__ADMIN_URL": secured.pulsar.admin_url,
+        "RGD_EXCHANGE__ADMIN_TOKEN_FILE": str(admin_file),
+        "RGD_LOG__DIR": str(tmp_path / "log"),
+        "RGD_HTTP__LISTEN": "127.0.0.1:0",
+    }
+
+    def faults(
+        *, role: str = "rgd", admin: str = ADMIN, namespace: str = NAMESPACE, **settings: str
+    ) -> str:
+        rewrite(token_file, secured.token(role))
+        rewrite(admin_file, secured.token(admin))
+        topic = {"RGD_EXCHANGE__TOPIC": f"non-persistent://{namespace}/usage"}
+        command = [sys.executable, "-m", "rgd", "doctor"]
+        done = subprocess.run(
+            command, env=environment | topic | settings, capture_output=True, text=True, check=False
+        )
+        assert done.stderr == ""
+        told = [line for line in done.stdout.splitlines() if line.startswith("fault")]
+        assert done.returncode == bool(told), done.stdout
+        return "\n".join(told)
+
+    assert faults() == ""
+    stranger = faults(role="somebody-else", admin="somebody-else")
+    assert "check exchange.token_file" in stranger
+    assert "set exchange.admin_token_file" in stranger
+    # A daemon makes the namespace by itself, if it has an admin API.
+    assert faults(role=ADMIN, namespace="public/none") == ""
+    missing = faults(role=ADMIN, namespace="public/none", RGD_EXCHANGE__ADMIN_URL="")
+    assert "the namespace public/none is missing: set exchange.admin_url" in missing
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(

@@ -4,17 +4,17 @@ What the commands do is in their own tests; `rgd serve` as a process is in tests
 """
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import typer.core
-import typer.main
 
-from rgd.cli import validate
-from rgd.cli.main import app
+from rgd.cli import main, validate
 from rgd.errors import ConfigError, Fault, RgdError, Unavailable
 from rgd.version import __version__
 from tests.support.log_maker import LogMaker, Usage
@@ -49,26 +49,57 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(validate, "_check", check)
 
 
-def test_help_is_done(rgd: Rgd) -> None:
-    outcome = rgd("--help")
-    assert outcome.code == 0
-    for command in ("serve", "validate", "shares", "why", "groups", "log", "report"):
-        assert command in outcome.out
+def commands(command: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and group of commands, by its words."""
+    yield above, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*above, name))
 
 
-def commands(
-    group: typer.core.TyperGroup, above: tuple[str, ...] = ()
-) -> Iterator[tuple[str, ...]]:
-    """Every command and group of commands, as its words."""
-    for name, command in group.commands.items():
-        yield (*above, name)
-        if isinstance(command, typer.core.TyperGroup):
-            yield from commands(command, (*above, name))
+COMMANDS = dict(commands(main.commands()))
 
 
-@pytest.mark.parametrize("words", list(commands(typer.main.get_group(app))), ids=" ".join)
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(rgd: Rgd, words: tuple[str, ...]) -> None:
-    assert rgd(*words, "--help").code == 0
+    outcome = rgd(*words, "--help")
+    text = " ".join(outcome.out.split())
+    assert outcome.code == 0
+    for one in COMMANDS[words].params:
+        assert one.help, one.name
+        if one.default not in {None, False} and not one.is_eager:
+            assert f"default: {one.default}" in text, one.name
+    [example] = re.findall("Example:\n *rgd (.*)", outcome.out)
+    named = tuple(shlex.split(example))
+    assert named[: len(words)] == words
+    # As the shell would, but nothing is run.
+    leaf = max((path for path in COMMANDS if named[: len(path)] == path), key=len)
+    COMMANDS[leaf].make_context("rgd", list(named[len(leaf) :]))
+
+
+def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
+    command = tmp_path / "rgd"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rgd "$@"\n')
+    command.chmod(0o700)
+    script = """
+    complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _rgd_completion rgd; echo "${COMPREPLY[@]}"; }
+    eval "$(_RGD_COMPLETE=source_bash rgd)"
+    complete_words rgd gro
+    complete_words rgd groups set --publish-
+    complete_words rgd why --kind ''
+    """
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-ec", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (
+        "groups\n--publish-messages --publish-bytes\npublish dispatch\n",
+        "",
+    )
 
 
 def test_the_version_is_reported(rgd: Rgd) -> None:
@@ -111,7 +142,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, ZeroDivisionError("a bug"))
     monkeypatch.setattr(sys, "argv", ["rgd", "validate", "x"])
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        app()
+        main.commands()()
 
 
 def test_what_the_operating_system_refuses_is_one_line_and_1(

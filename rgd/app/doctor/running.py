@@ -1,0 +1,88 @@
+"""A daemon that runs: what it says of itself, and whether it is the one of these settings."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
+from rgd.app.doctor.findings import Report
+from rgd.config.settings import Settings
+
+#: Longest time that a daemon is waited for.
+DAEMON_S: Final = 1.5
+#: Where a daemon that listens on all addresses is asked.
+_ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 -- whom it is compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a daemon that runs said."""
+
+    #: The JSON of `/readyz` and of `/v1/brokers`; None: it did not let us read that.
+    readiness: Mapping[str, Any]
+    brokers: Sequence[Mapping[str, Any]] | None
+
+    @property
+    def name(self) -> str | None:
+        """Whose daemon it is."""
+        return next((one["broker"] for one in self.brokers or () if one["self"]), None)
+
+
+def url_of(settings: Settings) -> str:
+    """Where a daemon of these settings answers."""
+    host, port = settings.http.address
+    host = _ANY.get(host, host)
+    scheme = "https" if settings.http.tls_cert else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+async def look(client: DaemonClient) -> Seen:
+    """Ask a daemon what it says of itself.
+
+    Raises:
+        DaemonUnreachable, DaemonRefused: none answers, or something else does.
+    """
+    try:
+        async with asyncio.timeout(DAEMON_S):
+            readiness: object = await client.readiness()
+            if not isinstance(readiness, dict) or "ready" not in readiness:
+                raise DaemonUnreachable("what answers there is no daemon of rgd")
+            try:
+                return Seen(readiness, await client.brokers())
+            except DaemonRefused:
+                return Seen(readiness, None)
+    except TimeoutError as error:
+        raise DaemonUnreachable(f"no answer within {DAEMON_S:g} s") from error
+
+
+async def daemon(report: Report, settings: Settings, seen: Seen | str) -> None:
+    """Judge a daemon; where none answers, `seen` is why."""
+    if isinstance(seen, str):
+        report.ok(f"none runs: {seen}")
+        return
+    if seen.name is not None and seen.name != settings.broker.name:
+        report.fault(
+            f"the daemon that answers is of broker {seen.name}, and these settings are of broker "
+            f"{settings.broker.name}; give that daemon's settings, or another http.listen"
+        )
+    for note in seen.readiness.get("degraded", ()):
+        report.warning(f"degraded: {note} (docs/operations.md)")
+    if seen.readiness["ready"]:
+        report.ok("it runs and is ready")
+    else:
+        report.fault(
+            f"it runs and is not ready: {seen.readiness['reason']} (docs/operations.md has the remedies)"
+        )
+    if seen.brokers is None:
+        report.warning("it does not show its peers; give a token of scope read with --token-file")
+        return
+    names = ", ".join(f"{one['broker']} ({one['age_s']:.1f} s)" for one in seen.brokers)
+    expected = settings.exchange.expected_brokers
+    if len(seen.brokers) < expected:
+        report.warning(
+            f"it knows {len(seen.brokers)} of {expected} brokers (exchange.expected_brokers): {names}; "
+            "look after those that are missing"
+        )
+    else:
+        report.ok(f"brokers, and when each was last heard: {names}")
