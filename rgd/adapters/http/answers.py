@@ -5,11 +5,13 @@ and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11: `q` the quota o
 `w` seconds, `r` what is left, `t` seconds until there is more, `qu` the unit)
 and the older `RateLimit-Limit`, `-Remaining` and `-Reset` (draft 03 to 06).
 
+A grant carries the last five where a gateway asks for them (`grant_headers`).
 The quota is the whole limit's (for a group: the cluster's), the rest is this
 broker's. A policy is named `GROUP/KIND/DIMENSION`, because a group has a quota
 for each; limits beside the groups are named by their level instead of a group.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +24,7 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.buckets.decision import Decision, Level, OverBacklog, PoliciesUnknown, TooLarge
 from rgd.core.units import Dimension, Kind
 from rgd.errors import RgdError
+from rgd.views.model import DimensionView, ExplainView, LevelView
 
 #: Largest integer of a structured field (RFC 8941): quotas may have one digit more.
 FIELD_INTEGER_MAX: Final = 999_999_999_999_999
@@ -199,15 +202,46 @@ def unknown_reply(answer: PoliciesUnknown) -> Reply:
 def refusal_headers(decision: Decision, kind: Kind) -> Mapping[str, str]:
     """When to come back, and what limit it was."""
     wait_s = max(1, -(-decision.retry_after_ms // 1000))
-    quota = min(decision.quota, FIELD_INTEGER_MAX)
-    remaining = min(decision.remaining, FIELD_INTEGER_MAX)
+    name = f"{decision.group or decision.limited_by or 'limit'}/{kind}"
     dimension = decision.dimension or Dimension.MESSAGES
-    policy = f'"{decision.group or decision.limited_by or "limit"}/{kind}/{dimension}"'
+    limit = _limit_headers(name, dimension, decision.quota, decision.remaining, wait_s)
+    return {"Retry-After": str(wait_s), **limit}
+
+
+def grant_headers(view: ExplainView) -> Mapping[str, str]:
+    """The limit of a name that is nearest to refusing; nothing where none applies.
+
+    That is the one of which the smallest part of the bucket is left; `t` is when it will be full.
+    """
+    nearest: tuple[float, LevelView, Dimension, DimensionView] | None = None
+    for level in view.levels:
+        for dimension in Dimension:
+            one: DimensionView = getattr(level, dimension)
+            if one.quota is None or one.tokens is None or not one.depth or level.shadow:
+                continue
+            if nearest is None or one.tokens / one.depth < nearest[0]:
+                nearest = one.tokens / one.depth, level, dimension, one
+    if nearest is None:
+        return NO_HEADERS
+    _, level, dimension, limit = nearest
+    assert limit.tokens is not None
+    assert limit.depth is not None
+    assert limit.quota is not None
+    rate = limit.part or limit.share or limit.quota
+    reset_s = math.ceil((limit.depth - limit.tokens) / rate)
+    name = f"{level.group or level.level}/{view.kind}"
+    return _limit_headers(name, dimension, int(limit.quota), max(0, int(limit.tokens)), reset_s)
+
+
+def _limit_headers(
+    name: str, dimension: Dimension, quota: int, remaining: int, reset_s: int
+) -> dict[str, str]:
+    quota, remaining = min(quota, FIELD_INTEGER_MAX), min(remaining, FIELD_INTEGER_MAX)
+    policy = f'"{name}/{dimension}"'
     return {
-        "Retry-After": str(wait_s),
         "RateLimit-Policy": f'{policy};q={quota};qu="{_QUOTA_UNIT[dimension]}";w=1',
-        "RateLimit": f"{policy};r={remaining};t={wait_s}",
+        "RateLimit": f"{policy};r={remaining};t={reset_s}",
         "RateLimit-Limit": str(quota),
         "RateLimit-Remaining": str(remaining),
-        "RateLimit-Reset": str(wait_s),
+        "RateLimit-Reset": str(reset_s),
     }

@@ -15,25 +15,29 @@ Laws:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from msgspec import UNSET
 
-from rgd.adapters.http.acquire import Acquire
+from rgd.adapters.http.acquire import Acquire, request_of
 from rgd.adapters.http.answers import (
     AcquireAnswer,
     Reason,
     TooLargeAnswer,
     UnknownAnswer,
+    grant_headers,
 )
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.usual import REFUSAL_HEADERS
+from rgd.core.buckets.decision import Request
 from rgd.core.units import COUNT_MAX, Kind
 from rgd.ports.door import Scope
+from rgd.views.model import ExplainView
 
 PATH: Final = "/v1/check"
 
@@ -42,7 +46,7 @@ DENY_STATUSES: Final = (403, 429, 503)
 
 _NAMES: Final = ("tenant", "namespace", "group", "topic", "subscription")
 _AMOUNTS: Final = ("messages", "bytes", "attempt")
-_FIELDS: Final = (*_NAMES, "kind", *_AMOUNTS, "deny")
+_FIELDS: Final = (*_NAMES, "kind", *_AMOUNTS, "deny", "headers")
 _HEADERS: Final = {name: f"X-Rgd-{name.capitalize()}" for name in _FIELDS}
 _FIELD_OF: Final = {header.lower(): name for name, header in _HEADERS.items()}
 
@@ -53,10 +57,16 @@ _REFUSALS: Final = frozenset((413, 429, 503))
 
 
 class Check:
-    """Asks on behalf of gateways."""
+    """Asks on behalf of gateways.
 
-    def __init__(self, acquire: Acquire) -> None:
+    Args:
+        acquire: decides.
+        explain: the limits of a name as they are now.
+    """
+
+    def __init__(self, acquire: Acquire, explain: Callable[[Request], ExplainView]) -> None:
         self._reply_to = acquire.reply_to
+        self._explain = explain
 
     def answer(self, call: Call) -> Reply:
         """Let a request pass, or not; named by the query, or without one by headers."""
@@ -67,8 +77,12 @@ class Check:
         return self._answer(_headers(call))
 
     def _answer(self, given: Mapping[str, str]) -> Reply:
-        deny = _deny(given)
-        reply = self._reply_to(_asked(given))
+        deny, shows_limit = _deny(given), _shows_limit(given)
+        asked = _asked(given)
+        reply = self._reply_to(asked)
+        if shows_limit and reply.status == HTTPStatus.OK:
+            limit = grant_headers(self._explain(request_of(asked)))
+            return reply._replace(headers={**reply.headers, **limit})
         if deny is None or reply.status not in _REFUSALS:
             return reply
         return reply._replace(status=deny)
@@ -78,7 +92,11 @@ def check_endpoints(check: Check) -> tuple[Endpoint, ...]:
     """The calls."""
     refused = AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason))
     answers = {
-        200: ResponseSpec("It may.", AcquireAnswer, headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over")),
+        200: ResponseSpec(
+            "It may.",
+            AcquireAnswer,
+            headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over", *REFUSAL_HEADERS[1:]),
+        ),
         400: ResponseSpec("A name or an amount is malformed; it is named.", Reason),
         403: ResponseSpec(
             "No limit applies and http.ungoverned is deny; the token lacks the scope; or deny=403.",
@@ -126,6 +144,7 @@ _QUERY: Final = (
     Query("bytes", "How many.", {**_COUNT, "default": 0}),
     Query("attempt", "1 is new work, more a retry.", {**_COUNT, "minimum": 1}),
     Query("deny", "The status of every refusal.", {"enum": [*DENY_STATUSES]}),
+    Query("headers", "1: grants have the RateLimit headers too.", {"enum": [0, 1], "default": 0}),
 )
 
 
@@ -160,6 +179,16 @@ def _deny(given: Mapping[str, str]) -> int | None:
     if status not in DENY_STATUSES:
         raise BadBody(f"deny: expected one of {', '.join(map(str, DENY_STATUSES))}")
     return status
+
+
+def _shows_limit(given: Mapping[str, str]) -> bool:
+    """Whether grants have the `RateLimit` headers too."""
+    told = given.get("headers", "0")
+    if told not in {"0", "1"}:
+        raise BadBody("headers: expected 0 or 1")
+    if told == "1" and "group" in given:
+        raise BadBody("headers: expected tenant and namespace beside it, got group")
+    return told == "1"
 
 
 def _asked(given: Mapping[str, str]) -> AcquireBody:

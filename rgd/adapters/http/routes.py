@@ -76,7 +76,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *_acquire(doors.acquire),
         *settle_endpoints(doors.settle),
         *lease_endpoints(doors.leases),
-        *check_endpoints(Check(doors.acquire)),
+        *check_endpoints(Check(doors.acquire, doors.explain.view)),
         *_groups(doors.groups),
         *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),
