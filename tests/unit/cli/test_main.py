@@ -43,7 +43,7 @@ def process(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Comple
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Let `rgd validate` meet an error on its way."""
 
-    def check(file: Path, *, insecure: bool) -> str:
+    def check(file: Path, **_: bool) -> str:
         raise error
 
     monkeypatch.setattr(validate, "_check", check)
@@ -201,7 +201,7 @@ def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -
 def test_a_connection_that_breaks_is_not_taken_for_a_reader_that_has_left(tmp_path: Path) -> None:
     script = (
         "import sys; from rgd.cli import main, validate\n"
-        "def check(file, *, insecure): raise BrokenPipeError(32, 'Broken pipe')\n"
+        "def check(file, **_): raise BrokenPipeError(32, 'Broken pipe')\n"
         "validate._check = check; sys.argv = ['rgd', 'validate', 'x']; main.run()"
     )
     done = subprocess.run(
