@@ -3,6 +3,7 @@
 Not covered: what can be asked (test_check.py).
 """
 
+import asyncio
 import re
 import socket as socketlib
 import subprocess
@@ -59,7 +60,7 @@ async def behind() -> AsyncIterator[tuple[web.TCPSite, list[str]]]:
 
 
 def snippets() -> list[str]:
-    """What the page has for nginx: the configuration, and the lines that let requests pass without a daemon."""
+    """What the page has for nginx: a configuration, the lines that let requests pass without a daemon, names from requests."""
     return re.findall(r"```nginx\n(.*?)```", SNIPPET.read_text(), re.DOTALL)
 
 
@@ -127,7 +128,7 @@ async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
 async def test_without_a_daemon_nginx_does_what_the_page_says(
     behind: tuple[web.TCPSite, list[str]], tmp_path: Path, *, is_open: bool, status: int
 ) -> None:
-    configuration, lines = snippets()
+    configuration, lines, _ = snippets()
     if is_open:
         asks = "proxy_pass http://rgd"
         configuration = configuration.replace(asks, lines + asks).replace(
@@ -147,6 +148,45 @@ async def test_without_a_daemon_nginx_does_what_the_page_says(
     assert len(behind[1]) == is_open
 
 
+async def test_nginx_takes_the_names_from_the_request(
+    door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path
+) -> None:
+    """And callers can neither take another's name nor ask for less."""
+    for listening in run_nginx(snippets()[2], door.server.port, behind[0], tmp_path):
+        connector = aiohttp.UnixConnector(str(listening))
+        async with aiohttp.ClientSession(connector=connector) as session:
+
+            async def status(path: str, **headers: str) -> int:
+                named = {name.replace("_", "-"): value for name, value in headers.items()}
+                async with session.get(f"http://nginx{path}", headers=named) as response:
+                    return response.status
+
+            free = {"X_Rgd_Messages": "0", "X_Rgd_Tenant": "nobody"}
+            asked = [
+                await status(f"/trial/{at}?messages=0", X_Tenant="acme", **free) for at in range(11)
+            ]
+            assert asked == [200] * 10 + [429]
+            # Another namespace, another tenant, and names that are none.
+            assert await status("/other-things", X_Tenant="acme") == 200
+            for tenant in ("globex", "acme&messages=0", "ACME/..", ""):
+                assert await status("/trial", X_Tenant=tenant) == 200
+            # By hand, because clients decode the path.
+            reader, writer = await asyncio.open_unix_connection(listening)
+            writer.write(b"GET /%74rial?x HTTP/1.1\r\nHost: nginx\r\nX-Tenant: acme\r\n\r\n")
+            assert b" 429 " in await reader.readline()
+            writer.close()
+            assert await status("/Trial", X_Tenant="acme") == 200
+    names = [request.namespace for request in door.daemon.asked]
+    assert names == [
+        *["acme/trial"] * 11,
+        "acme/other-things",
+        "globex/trial",
+        *["anonymous/trial"] * 3,
+        "acme/trial",
+        "acme/other",
+    ]
+
+
 async def test_what_traefik_and_envoy_send_is_understood() -> None:
     async with open_door(HttpSettings(port=0)) as door:
         # Traefik asks with GET and says in headers what was asked of it.
@@ -158,6 +198,7 @@ async def test_what_traefik_and_envoy_send_is_understood() -> None:
         traefik = "/v1/check?tenant=acme&namespace=trial&messages=10"
         assert (await door.send("GET", traefik, headers=forwarded)).status == 200
         # Envoy keeps the method, appends path and query, and sends no body.
+        # Both may be told names by headers.
         named = {"X-Rgd-Tenant": "acme", "X-Rgd-Namespace": "trial", "Content-Length": "0"}
         envoy = await door.send("POST", "/v1/check/orders/1?messages=0", headers=named)
         assert envoy.status == 429
