@@ -31,6 +31,7 @@ from rgd.app.wiring import GC_THRESHOLDS
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.demand.counters import Counters
@@ -133,13 +134,11 @@ class Bench:
 
     def lose_depth(self) -> float:
         """Seconds of the longest piece in which all groups' buckets lose their depth, as where the name is lost."""
-        limiter, self.watch = self.broker.limiter, Stopwatch()
-        with self.watch.measure("depth"):
-            limiter.set_group_burst(0, self.now)
-        while limiter.is_behind:
-            with self.watch.measure("depth"):
-                limiter.work(self.now)
-        return self.watch.longest["depth"]
+        self.watch = Stopwatch()
+        with self.watch.measure("woken"):
+            self.broker.sharing.become(Mode.YIELDING, self.now)
+        self._let_work(self.now)
+        return self.watch.longest["woken"]
 
     def _measure_closing(self) -> None:
         demand = self.broker.rounds.demand

@@ -54,7 +54,7 @@ class Wakes:
         self._handle(Started(Nanos(0)))
         self.run_until(3 * NS_PER_S)
         for group in self._groups.values():
-            self._broker.sharing.share_of(group, Kind.PUBLISH, Nanos(self.now))
+            self._broker.sharing.first_share(group, Kind.PUBLISH, Nanos(self.now))
         self.run_until(5 * NS_PER_S)
         self.pieces_ms.clear()
 

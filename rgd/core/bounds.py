@@ -92,7 +92,7 @@ class ExchangeBounds:
 
 @dataclass(frozen=True, slots=True)
 class SharingBounds:
-    """Of the work on this broker's shares (`rgd.core.broker.sharing`, `rests`, `policy_change`)."""
+    """Of the work on this broker's shares (`rgd.core.broker.sharing`, `rests`)."""
 
     #: Most groups whose rates one slice changes, and most that it looks at one by one.
     slice_groups: int = 320

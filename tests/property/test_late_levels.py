@@ -1,9 +1,4 @@
-"""A group that missed changes of its depth has no more than one that followed each.
-
-Two limiters hear of the same changes at the same times. One brings every level up to date after each
-change, the other none or some, until the group is used again. Not covered: rates in between
-(tests/unit/core/buckets/test_levels.py).
-"""
+"""A group that missed changes of its quota, as its share under them has not come, accrues no more than each gave."""
 
 from typing import Final
 
@@ -12,42 +7,40 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import BucketSettings
+from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
-from rgd.core.units import NS_PER_MS, Nanos, to_milli
+from rgd.core.units import NS_PER_MS, Kind, Nanos, to_milli
+from tests.support.limiter_alone import whole
 
 BURST_NS: Final = 250 * NS_PER_MS
 SETTINGS: Final = BucketSettings(burst_ns=BURST_NS, request_max_ms=10_000, round_ms=1000)
+KEY: Final = GroupKey("gold", Kind.PUBLISH)
 TOPIC: Final = "persistent://acme/orders/a"
-#: A new depth; None: policies, of which this group's stays the same.
-CHANGES: Final = st.sampled_from([None, 0, 50 * NS_PER_MS, BURST_NS])
+#: A new quota, messages a second.
+QUOTAS: Final = st.sampled_from([0, 100, 1000, 2000])
 GAPS: Final = st.sampled_from([0, 1, 10 * NS_PER_MS, 200 * NS_PER_MS])
 
 
 class House:
     """A limiter with one group."""
 
-    def __init__(self, split: TopicSplit, *, follows: bool) -> None:
-        self.split, self.follows = split, follows
-        self.limiter = Limiter(SETTINGS, lambda group, kind, _now: group.rates(kind))
-        self.change(None, Nanos(0))
+    def __init__(self, split: TopicSplit) -> None:
+        self.split = split
+        self.limiter = Limiter(SETTINGS, whole)
+        self.change(1000, Nanos(0))
         self.drain(100, Nanos(0))
 
-    def change(self, depth_ns: int | None, now: Nanos) -> None:
-        """Change the depth or the policies, and follow at once or not at all."""
-        if depth_ns is None:
-            group = Group("gold", Limit(Rates(to_milli(1000))), topic_split=self.split)
-            self.limiter.set_policies(PolicySnapshot({"gold": group}), now, ALL_CHANGED)
-        else:
-            self.limiter.set_group_burst(depth_ns, now)
-        if self.follows:
-            self.work(now)
+    def change(self, quota: int, now: Nanos) -> None:
+        """Change the policies, of which nobody says what changed in them."""
+        group = Group("gold", Limit(Rates(to_milli(quota))), topic_split=self.split)
+        self.limiter.set_policies(PolicySnapshot({"gold": group}), now, ALL_CHANGED)
 
-    def work(self, now: Nanos) -> None:
-        while self.limiter.is_behind:
-            self.limiter.work(now)
+    def follow(self, now: Nanos) -> None:
+        """Let the share come."""
+        group = self.limiter.snapshot.groups["gold"]
+        self.limiter.set_share(KEY, whole(group, KEY.kind, now), now)
 
     def drain(self, most: int, now: Nanos) -> int:
         """Ask for one message after the other; how many were granted."""
@@ -60,22 +53,23 @@ class House:
 
 
 @pytest.mark.parametrize("split", list(TopicSplit))
-@given(changes=st.lists(st.tuples(GAPS, CHANGES, st.booleans()), min_size=1, max_size=6), last=GAPS)
-@example(changes=[(0, 0, False), (NS_PER_MS, BURST_NS, False)], last=NS_PER_MS)
-@example(changes=[(0, 0, False), (0, None, False), (NS_PER_MS, BURST_NS, False)], last=0)
-def test_who_missed_changes_is_granted_no_more_than_who_followed_each(
-    split: TopicSplit, changes: list[tuple[int, int | None, bool]], last: int
+@given(changes=st.lists(st.tuples(GAPS, QUOTAS, st.booleans()), min_size=1, max_size=6), last=GAPS)
+@example(changes=[(0, 0, False), (200 * NS_PER_MS, 1000, False)], last=NS_PER_MS)
+@example(changes=[(0, 0, False), (0, 1000, False), (NS_PER_MS, 1000, False)], last=0)
+@example(changes=[(0, 100, False), (200 * NS_PER_MS, 2000, True)], last=0)
+def test_a_group_that_missed_changes_accrues_no_more_than_each_gave(
+    split: TopicSplit, changes: list[tuple[int, int, bool]], last: int
 ) -> None:
-    now, early, late = 0, House(TopicSplit.SHARED, follows=True), House(split, follows=False)
-    for gap_ns, change, worked in changes:
+    house, now, quota = House(split), 0, 1000
+    #: Thousandths of a message: what is there, and a request by debt.
+    allowed = to_milli(151)
+    for gap_ns, changed, is_followed in changes:
         now += gap_ns
-        for house in (early, late):
-            house.change(change, Nanos(now))
-        if worked:
-            late.work(Nanos(now))
+        allowed += gap_ns * quota // NS_PER_MS
+        quota = changed
+        house.change(quota, Nanos(now))
+        if is_followed:
+            house.follow(Nanos(now))
     now += last
-    granted = early.drain(1000, Nanos(now)), late.drain(1000, Nanos(now))
-    assert granted[1] <= granted[0]
-    if split is TopicSplit.SHARED and all(worked for _, _, worked in changes[:-1]):
-        # It missed one change at most, which is applied as of its own time.
-        assert granted[1] == granted[0]
+    allowed += last * quota // NS_PER_MS
+    assert to_milli(house.drain(1000, Nanos(now))) <= allowed

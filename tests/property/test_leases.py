@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Name, Request
 from rgd.core.buckets.level import BucketSettings
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.leases.leases import Leases
 from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal, UnknownLease
 from rgd.core.policies.model import (
@@ -32,6 +31,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
+from tests.support.limiter_alone import LimiterAlone, whole
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -135,7 +135,7 @@ class World:
     """A limiter with its leases, and an account of each level."""
 
     def __init__(self, policies: Policies) -> None:
-        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.limiter = LimiterAlone(SETTINGS, whole)
         self.leases = Leases(self.limiter)
         self.now = 0
         self.policies = policies

@@ -115,7 +115,7 @@ def left(limiter: Limiter, now: Nanos) -> object:
 def _called_out(limiter: Limiter) -> list[list[object]]:
     """The groups that the plane is to collect."""
     news = limiter.news
-    return [[one.state for one in some] for some in (news.touched, news.unreported)]
+    return [[one.state.key for one in some] for some in (news.touched, news.unreported)]  # type: ignore[attr-defined]
 
 
 COUNTED = {

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import BucketSettings, GroupKey
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, to_milli
+from tests.support.limiter_alone import LimiterAlone
 from tests.unit.core.buckets.split_house import parts_of
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ class House:
         self.now = 0
         self.share = Rates(to_milli(200), to_milli(300))
         self.group = Group("gold", Limit(QUOTA), topic_split=mode)
-        self.limiter = Limiter(SETTINGS, lambda _group, _kind, _now: self.share)
+        self.limiter = LimiterAlone(SETTINGS, lambda _group, _kind, _now: self.share)
         self.set_policies()
         # The group's own buckets are made when it is first asked for.
         self.step(0, Ask(None, 0, 0, partial=False, greedy=False))

@@ -43,7 +43,6 @@ from rgd.core.broker.mode import Mode, Signal
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
 from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
-from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.round_robin import RoundRobin
@@ -63,9 +62,10 @@ from rgd.core.exchange.messages import (
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.leases.leases import Leases
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import Group, Rates
+from rgd.core.policies.snapshot import ALL_CHANGED, changes_between
 from rgd.core.shares.model import bounded_weight
-from rgd.core.units import Nanos
+from rgd.core.units import Kind, Nanos
 
 
 class Broker:
@@ -83,17 +83,10 @@ class Broker:
         self.index = GroupIndex(settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
-        self.sharing = Sharing(
-            settings,
-            self.usage,
-            self.peers,
-            self.link,
-            apply=self._apply_share,
-            count_brokers=self._count_brokers,
-        )
+        self.limiter = limiter_of(settings, self._first_share)
+        self.sharing = Sharing(settings, self.usage, self.peers, self.link, self.limiter)
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
-        self.limiter = limiter_of(settings, self.sharing)
         self.leases = Leases(self.limiter, settings.bounds.leases)
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
         self._backlog_work = BacklogWork(self.backlogs)
@@ -113,16 +106,14 @@ class Broker:
             self.link,
             self.membership,
             sharing=self.sharing,
-            limiter=self.limiter,
             now=now,
         )
         sources = self._sources()
         self.publisher = Publisher(settings, sources, self.boundary, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self.policy_change = PolicyChange(
-            self.slots, self.sharing, self.limiter, self.boundary, settings.bounds.sharing
-        )
-        self._recovery = Recovery(sources, self.exchange_state, self.usage, self.policy_change)
+        #: The newest policies; those in force where they could be put in force.
+        self._policies = self.limiter.snapshot
+        self._recovery = Recovery(sources, self.usage)
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
@@ -241,7 +232,7 @@ class Broker:
             (Part.SLOTS, now if self.slots.is_behind else None),
             (Part.AUDIT, None if self.boundary.faulty else self._recovery.audit_due_at),
             (Part.RECOVERY, now if self.boundary.faulty else None),
-            (Part.POLICIES, now if self.policy_change.is_waiting else None),
+            (Part.POLICIES, now if self._has_new_policies else None),
             (Part.BACKLOG, self.backlogs.due_at(now)),
             (Part.STOCK, self.stock.due_at(now)),
         )
@@ -290,8 +281,8 @@ class Broker:
             if not self.rounds.is_small:
                 # To begin with thousands of groups is a slice of its own.
                 return effects
-        if self.policy_change.is_waiting:
-            effects += self._run(Part.POLICIES, self.policy_change.retry, now)
+        if self._has_new_policies:
+            effects += self._run(Part.POLICIES, self._put_policies, now)
         return effects + self._slices.take(now)
 
     def _round_robin(self) -> RoundRobin:
@@ -317,10 +308,8 @@ class Broker:
         return self._end_round(now) if self.rounds.is_ending else []
 
     def _other_slices(self, now: Nanos) -> list[Effect]:
-        effects: list[Effect] = []
-        if not self.sharing.is_reading or self.boundary.waits(Part.SHARING, now):
-            effects += self._run(Part.LIMITS, self.limiter.work, now)
-            effects += self._run(Part.SLOTS, self.slots.work, now)
+        effects = self._run(Part.LIMITS, self.limiter.work, now)
+        effects += self._run(Part.SLOTS, self.slots.work, now)
         if not self.boundary.faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
@@ -378,9 +367,26 @@ class Broker:
         self.limiter.unknown = None if event.known else self.settings.on_unknown
         self.membership.policies_changed()
         self.backlogs.backlogs = event.snapshot.backlogs
-        effects = self.policy_change.put(event.snapshot, event.now)
+        self._policies = event.snapshot
+        effects = self._run(Part.POLICIES, self._put_policies, event.now)
         self.stock.renew(event.now)
         return effects
+
+    @property
+    def _has_new_policies(self) -> bool:
+        """Whether the newest policies are still to be put in force, because that raised."""
+        return self._policies is not self.limiter.snapshot
+
+    def _put_policies(self, now: Nanos) -> None:
+        """Put the newest policies in force; if it raises, all groups are read again at the next attempt."""
+        snapshot, before = self._policies, self.limiter.snapshot
+        changes = ALL_CHANGED
+        if self.sharing.snapshot is before:
+            changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
+        self.slots.set_groups(snapshot.groups, changes.groups)
+        few = self.sharing.set_policies(snapshot, now, changes)
+        self.limiter.set_policies(snapshot, now, changes)
+        self.sharing.share_out(few, now)
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:
@@ -475,8 +481,5 @@ class Broker:
             self.publisher.answer_all(now)
         self.boundary.faulty.clear()
 
-    def _count_brokers(self, count: int) -> None:
-        self.limiter.live_brokers = count
-
-    def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
-        self.limiter.set_share(key, share, now)
+    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
+        return self.sharing.first_share(group, kind, now)

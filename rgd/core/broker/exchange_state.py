@@ -14,7 +14,6 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.mode import TRANSITIONS, Mode, Signal
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.units import Nanos
 
 #: Rounds for which a broker waits for its peers' states.
@@ -36,14 +35,12 @@ class ExchangeState:
         membership: Membership,
         *,
         sharing: Sharing,
-        limiter: Limiter,
         now: Nanos,
     ) -> None:
         self._settings = settings
         self._link = link
         self._membership = membership
         self._sharing = sharing
-        self._limiter = limiter
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
         self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
         self._started_at: Nanos | None = None
@@ -113,15 +110,6 @@ class ExchangeState:
         self._become(transition.mode or Mode(self._settings.on_isolation), now)
         return [] if transition.alarm is None else [Alarm(transition.alarm)]
 
-    def recover(self, now: Nanos) -> None:
-        """Set the buckets' depth to that of the mode, because a fault may have left another."""
-        self._limiter.set_group_burst(self._burst_ns, now)
-
-    @property
-    def _burst_ns(self) -> int:
-        # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
-        return 0 if self._sharing.mode.is_on_floor else self._settings.burst_ns
-
     def _signal(self, now: Nanos) -> Signal | None:
         """The signal that time or the peers' answers give in the present mode."""
         mode, due_at = self._sharing.mode, self.due_at
@@ -158,6 +146,4 @@ class ExchangeState:
             self._hold_until = self._hold_end(now)
         elif mode is Mode.REJOINING:
             self._link.restart(now)
-        self._sharing.mode = mode
-        self._limiter.set_group_burst(self._burst_ns, now)
-        self._sharing.refresh_all(now)
+        self._sharing.become(mode, now)

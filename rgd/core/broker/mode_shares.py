@@ -43,30 +43,6 @@ class ModeShares:
         found: Ints = np.array(shares, np.int64)[at].reshape(quota.shape)
         return found
 
-    def lowered(self, mode: Mode, share: Ints, was: Ints, quota: Ints) -> Ints:
-        """[2] the share of a group whose quota changed, until the share is recomputed.
-
-        The share is lowered in proportion to the quota. All brokers do this alike, so their shares
-        stay within the new quota.
-
-        Args:
-            mode: the mode of this broker.
-            share: [2] the share under the old quota.
-            was: [2] the old quota.
-            quota: [2] the new quota.
-        """
-        pairs = zip(share.tolist(), was.tolist(), quota.tolist(), strict=True)
-        return np.array([self._lowered(mode, *each) for each in pairs], np.int64)
-
-    def _lowered(self, mode: Mode, share: int, was: int, quota: int) -> Rate:
-        is_open = mode is Mode.OPEN and share == NO_RATE and quota != 0
-        if quota == NO_RATE or is_open:
-            return share
-        if NO_RATE in (share, was):
-            return _equal(quota, self._known_brokers())
-        # These are Python's integers, because the product may have more than 64 bits.
-        return share * quota // was if quota < was else share
-
     def _floor(self, quota: Rate, known: int) -> Rate:
         return None if quota is None else least_floor(quota, known, self._settings.floor_ppm)
 

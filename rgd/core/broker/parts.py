@@ -6,6 +6,7 @@ from rgd.core.broker.shard_reader import Marks, ShardReader
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import BucketSettings
+from rgd.core.buckets.levels import ShareOf
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.shards import Shard
@@ -13,7 +14,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import NS_PER_MS, Nanos
 
 
-def limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
+def limiter_of(settings: BrokerSettings, first_share: ShareOf) -> Limiter:
     """The buckets and their decisions."""
     buckets = BucketSettings(
         settings.burst_ns,
@@ -22,7 +23,7 @@ def limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
         settings.min_interval_ns // NS_PER_MS,
         settings.bounds.buckets,
     )
-    return Limiter(buckets, sharing.share_of, topic_split=settings.topic_split)
+    return Limiter(buckets, first_share, topic_split=settings.topic_split)
 
 
 def shard_reader_of(

@@ -1,7 +1,7 @@
 """The policies of the groups in use that sharing needs, by slot id: quotas and share policies.
 
-When policies change, a few changed groups are read at once. If many changed, a group is read when
-it is requested, and the others in slices, so a change of 100,000 groups keeps no request waiting.
+When policies change, a group that may have changed is unread, and its share is marked: it is read when its share is
+recomputed (`Sharing`).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from rgd.core.exchange.group_index import GroupIndex, grown
 from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import Nanos
 
 _MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
 
@@ -31,10 +30,8 @@ class PoliciesInUse:
         self.quotas = np.full((64, 2), NO_RATE, np.int64)
         #: [slots] share policies, as indexes into `POLICIES`.
         self._policy = np.full(64, _MAX_MIN, np.uint8)
-        #: [slots] whether the policies are to be read again; and since when.
+        #: [slots] whether the policies are to be read again.
         self.is_unread: Flags = np.zeros(64, np.bool_)
-        self.unread_since = Nanos(0)
-        self._may_have_unread = False
 
     def quota(self, key: GroupKey) -> Rates:
         """The cluster-wide rates of a group; unlimited where there is no such group."""
@@ -63,43 +60,14 @@ class PoliciesInUse:
             return ()
         return [POLICIES[code] for code in self._policy[slots].tolist()]
 
-    def change(self, snapshot: PolicySnapshot, is_in_use: Flags | None, now: Nanos) -> None:
-        """Put policies in force.
-
-        Args:
-            snapshot: the new policies.
-            is_in_use: [slots] whether a group in use has the slot id; these are to be read again.
-                None where the caller reads those that changed at once.
-            now: the current time.
-        """
-        self.snapshot = snapshot
-        if is_in_use is not None:
-            self.is_unread[:] = is_in_use
-            self._may_have_unread, self.unread_since = True, now
-
-    @property
-    def has_unread(self) -> bool:
-        """Whether policies of some groups are left to be read."""
-        if self._may_have_unread:
-            self._may_have_unread = bool(self.is_unread.any())
-        return self._may_have_unread
-
-    def next_unread(self, count_max: int) -> Ints:
-        """Slot ids whose policies are left to be read, at most `count_max`."""
-        return np.flatnonzero(self.is_unread)[:count_max]
-
-    def has_group(self, slot: int) -> bool:
-        """Whether the snapshot has the group of a slot id."""
-        return self._index.keys[slot].group in self.snapshot.groups
-
-    def read(self, slot: int) -> bool:
-        """Read a group's policies; returns whether they changed."""
-        key = self._index.keys[slot]
-        quota, policy = row_of(self.quota(key)), policy_code(self.policy(key))
-        if policy == self._policy[slot] and (quota == self.quotas[slot]).all():
-            return False
-        self.quotas[slot], self._policy[slot] = quota, policy
-        return True
+    def read(self, slots: Ints) -> list[bool]:
+        """Read the policies of groups; returns whether each group exists."""
+        keys = [self._index.keys[slot] for slot in slots.tolist()]
+        self.quotas[slots] = rates((quota.messages, quota.bytes) for quota in map(self.quota, keys))
+        self._policy[slots] = [policy_code(self.policy(key)) for key in keys]
+        # This is last, so a read that raises is repeated.
+        self.is_unread[slots] = False
+        return [key.group in self.snapshot.groups for key in keys]
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""

@@ -13,8 +13,6 @@ request waits.
 from collections.abc import Iterator
 from typing import Final
 
-from rgd.core.broker.exchange_state import ExchangeState
-from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Sources
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.jobs import Job
@@ -30,16 +28,12 @@ class Recovery:
     def __init__(
         self,
         sources: Sources,
-        exchange_state: ExchangeState,
         usage: UsageMap,
-        policy_change: PolicyChange,
     ) -> None:
         self._rounds = sources.rounds
         self._membership = sources.membership
         self._sharing = sources.sharing
-        self._exchange_state = exchange_state
         self._usage = usage
-        self._policy_change = policy_change
         self._audit = Job(self._check_shares)
         #: When `audit` has work; None: none.
         self.audit_due_at: Nanos | None = None
@@ -56,7 +50,6 @@ class Recovery:
         """
         self._rounds.recover()
         if not only_advertised:
-            self._exchange_state.recover(now)
             self._membership.recover()
             self._sharing.recover(now)
         self.validate()
@@ -71,7 +64,6 @@ class Recovery:
         """
         self._usage.validate()
         self._membership.validate()
-        self._policy_change.validate()
 
     def audit(self, now: Nanos) -> None:
         """Check the shares of some groups, if that is due.

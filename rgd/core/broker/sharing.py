@@ -7,14 +7,14 @@ are processed together.
 
 The mode decides how a share is computed. A broker that is starting (floor only) or isolated (`exchange.on_isolation`)
 does not use the usage map (`rgd.core.broker.mode_shares`). `rgd.core.broker.damping` decides when a new share comes
-into force. The limiter is called only where the rate in force changed.
+into force. The gate is called only where the rate in force, the policy or the depth of buckets changed.
 
 Everything here is a column by slot id.
 """
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -53,8 +53,24 @@ _COLUMNS: Final = (
 )
 
 
+class Gate(Protocol):
+    """What answers requests with the shares in force (`rgd.core.buckets.limiter.Limiter`)."""
+
+    #: How many brokers share the quotas, and the depth of groups' buckets.
+    live_brokers: int
+    group_burst_ns: int
+
+    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+        """Put a share in force, with the policy and the depth in force."""
+        ...
+
+    def drop(self, key: GroupKey) -> None:
+        """Forget a group that no longer exists."""
+        ...
+
+
 class Sharing:
-    """This broker's shares; `apply` gives them to the limiter."""
+    """This broker's shares; the gate puts them in force."""
 
     def __init__(
         self,
@@ -62,17 +78,14 @@ class Sharing:
         usage: UsageMap,
         peers: Peers,
         link: Link,
-        *,
-        apply: Callable[[GroupKey, Rates, Nanos], None],
-        count_brokers: Callable[[int], None] | None = None,
+        gate: Gate,
     ) -> None:
         self._settings = settings
         self._bounds = settings.bounds.sharing
         self._usage = usage
         self._peers = peers
         self._link = link
-        self._apply = apply
-        self._count_brokers = count_brokers
+        self._gate = gate
         self._damping = Damping()
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
@@ -80,7 +93,7 @@ class Sharing:
         self._policies = PoliciesInUse(settings.policy, usage.index)
         usage.shares_by_admitted = self._shares_by_admitted
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
-        #: limiter has; Milli per second, `NO_RATE` for unlimited.
+        #: gate has; Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
         self._applied = np.zeros((64, 2), np.int64)
         self._is_in_use = np.zeros(64, np.bool_)
@@ -91,7 +104,7 @@ class Sharing:
         self._waits = Waits(settings.round_ns)
         #: [slots] whether the demand exceeded the quota when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
-        #: [slots] whether the limiter may lack the rate in force, because of a fault.
+        #: [slots] whether the gate may lack the rate in force, or its policy or depth.
         self._is_adrift = np.zeros(64, np.bool_)
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
@@ -116,11 +129,6 @@ class Sharing:
         """The live brokers by index, for callers that compute the shares of many groups at once."""
         self._make_room()
         return self._broker_index
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether policies are left to be read."""
-        return self._policies.has_unread
 
     @property
     def slots_in_use(self) -> Ints:
@@ -152,7 +160,7 @@ class Sharing:
         return self._policies.codes(slots)
 
     def in_force(self, slots: Ints) -> Ints:
-        """[slots, 2] the limiter's shares in Milli per second, `NO_RATE` for unlimited."""
+        """[slots, 2] the gate's shares in Milli per second, `NO_RATE` for unlimited."""
         self._make_room()
         return self._applied[slots]
 
@@ -185,8 +193,8 @@ class Sharing:
 
     # Changes.
 
-    def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
-        """The share in force of a group; the group is in use from now on."""
+    def first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
+        """The share in force of a group that is asked for the first time; it is in use from now on."""
         key = GroupKey(group.name, kind)
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
@@ -196,7 +204,7 @@ class Sharing:
         self._make_room()
         slots = np.array([slot])
         if slot not in self._damping:
-            self._policies.read(slot)
+            self._policies.read(slots)
             self._target[slot] = self._targets(slots)[0]
             self._damping.begin(slot, self._target[slot])
             # This is last, because a group in use must have a target.
@@ -205,35 +213,44 @@ class Sharing:
             self._applied[slot] = self._target[slot]
             return rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
-            self._read_lazily(slot, now)
-            if slot not in self._damping:
-                return self._by_mode.least(group.rates(kind))
+            self.share_out(slots, now)
         self._applied[slot] = self._damping.in_force(slots, now, self.damping_ns)[0]
         return rates_of(self._applied[slot].tolist())
 
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
-    ) -> None:
-        """Put policies in force; deleted groups are no longer in use.
-
-        A few changed groups are read at once. If any may have changed, each group is read when it
-        is requested, and the others in slices (`work`).
+    ) -> Ints:
+        """Take new policies over; the groups that may have changed are read when their shares are recomputed.
 
         Args:
             snapshot: the new policies.
             now: the present time.
-            changes: those since the snapshot in force; without them, both are compared.
+            changes: those since the policies before; without them, both are compared.
+
+        Returns:
+            The slot ids to be recomputed at once (`share_out`): those of a few changed groups.
         """
         changed = (changes or changes_between(self.snapshot, snapshot)).groups
-        self._policies.change(snapshot, self._is_in_use if changed is None else None, now)
-        keys = [GroupKey(name, kind) for name in sorted(changed or ()) for kind in Kind]
-        slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
-        for slot in slots:
-            self._read(slot, now)
-        marked = np.array([slot for slot in slots if self._is_marked[slot]], np.int64)
-        if len(marked):
-            self._is_marked[marked] = False
-            self._aim(marked, now)
+        self._make_room()
+        if changed is None:
+            slots = self.slots_in_use
+        else:
+            keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
+            found = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
+            slots = np.array(found, np.int64)
+        self._policies.snapshot = snapshot
+        self._policies.is_unread[slots] = True
+        self._mark(slots, now)
+        return slots[:0] if changed is None else slots
+
+    def become(self, mode: Mode, now: Nanos) -> None:
+        """Compute shares as a mode does, and give buckets its depth."""
+        self.mode = mode
+        # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
+        self._gate.group_burst_ns = 0 if mode.is_on_floor else self._settings.burst_ns
+        self._make_room()
+        self._is_adrift[:] = self._is_in_use
+        self.refresh_all(now)
 
     def refresh(self, slots: Ints, now: Nanos, *, at_once: bool = True) -> None:
         """Mark the groups of these that are in use here, and recompute a slice `at_once` or at the next wake."""
@@ -246,26 +263,19 @@ class Sharing:
 
     def refresh_all(self, now: Nanos, *, at_once: bool = True) -> None:
         """Recompute all shares in use, because the brokers, their weights or the mode changed."""
-        self._broker_index.renew()
-        if self._count_brokers is not None:
-            self._count_brokers(self.known_brokers())
+        self._renew()
         self.refresh(self.slots_in_use, now, at_once=at_once)
 
     def recover(self, now: Nanos) -> None:
         """Mark every share in use, and have each one applied: half-done changes are not detected."""
-        self._broker_index.renew()
-        if self._count_brokers is not None:
-            self._count_brokers(self.known_brokers())
+        self._renew()
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self._is_marked[:] = False
         self._mark(self.slots_in_use, now)
 
     def work(self, now: Nanos) -> None:
-        """Read the policies of a slice of groups, or else recompute a slice of marked groups."""
-        if self._policies.has_unread:
-            self._read_slice(now)
-            return
+        """Recompute a slice of marked groups."""
         if not self._has_marks or now < self._rests.work_from:
             return
         # Slices go round the slot ids; otherwise groups that change often would delay the others.
@@ -281,11 +291,22 @@ class Sharing:
         slots = slots[:count]
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
-        self._is_marked[slots] = False
         self._waits.note(now - int(self._marked_at[slots].min()), now)
         self.groups_worked += max(len(slots), int(rows[len(slots) - 1]) // GROUP_ROWS)
-        self._aim(slots, now)
+        self.share_out(slots, now)
         self._rests.add(int(rows[len(slots) - 1]), now)
+
+    def share_out(self, slots: Ints, now: Nanos) -> None:
+        """Read the policies of groups in use where they may have changed, and recompute their shares."""
+        self._is_marked[slots] = False
+        unread = slots[self._policies.is_unread[slots]]
+        if len(unread):
+            self._is_adrift[unread] = True
+            for slot, exists in zip(unread.tolist(), self._policies.read(unread), strict=True):
+                if not exists:
+                    self._end(slot)
+            slots = slots[self._is_in_use[slots]]
+        self._aim(slots, now)
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
@@ -307,8 +328,10 @@ class Sharing:
         for key in list(islice(self._slotless, self._bounds.single_groups)):
             del self._slotless[key]
             group = self.snapshot.groups.get(key.group)
-            if group is not None:
-                self._apply(key, self.share_of(group, key.kind, now), now)
+            if group is None:
+                self._gate.drop(key)
+            else:
+                self._gate.set_share(key, self.first_share(group, key.kind, now), now)
 
     def is_unused(self, begin: int, end: int) -> Flags:
         """[slots] from `begin` to before `end`: whether no group in use has the slot id."""
@@ -330,8 +353,6 @@ class Sharing:
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `raise_due` is due; None where neither is."""
-        if self._policies.has_unread:
-            return self._policies.unread_since
         raise_at, work_at = self._damping.next_at(self.damping_ns), self.work_at
         if raise_at is None or work_at is None:
             return work_at if raise_at is None else raise_at
@@ -369,13 +390,12 @@ class Sharing:
         return slots[: max(1, int(np.searchsorted(rows, self._bounds.slice_rows, side="right")))]
 
     def check(self, slots: Ints) -> None:
-        """Check some groups in use; those that are still to be read or recomputed are skipped.
+        """Check some groups in use; those that are still to be recomputed are skipped.
 
         Raises:
             InvariantBroken: a target differs from the share that the mode gives, or the shares of
                 all brokers do not sum to the quota; a bug.
         """
-        slots = slots[~self._policies.is_unread[slots]]
         quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
         # Not `_targets`, so that what `BrokerIndex.divide` remembers is checked, too.
         shared = self._broker_index.share_out(slots, quota, self._policies.others(slots))
@@ -399,6 +419,17 @@ class Sharing:
         self._make_room()
         return ~self._policies.is_max_min(slots)
 
+    def _end(self, slot: int) -> None:
+        """A group that no longer exists is not in use."""
+        self._is_in_use[slot] = self._is_adrift[slot] = False
+        self._damping.end(slot)
+        self._gate.drop(self._usage.index.keys[slot])
+
+    def _renew(self) -> None:
+        """Read the live brokers and their weights again."""
+        self._broker_index.renew()
+        self._gate.live_brokers = self.known_brokers()
+
     def _mark(self, slots: Ints, now: Nanos) -> None:
         fresh = slots[~self._is_marked[slots]]
         self._marked_at[fresh] = now
@@ -416,7 +447,7 @@ class Sharing:
             self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
-        """Give the limiter the rates in force that it does not have yet."""
+        """Give the gate the rates in force that it does not have yet."""
         if not len(slots):
             return
         differs = either(in_force != self._applied[slots]) | self._is_adrift[slots]
@@ -424,7 +455,7 @@ class Sharing:
         self._applied[slots] = in_force
         keys = self._usage.index.keys
         for slot, pair in zip(slots.tolist(), in_force.tolist(), strict=True):
-            self._apply(keys[slot], rates_of(pair), now)
+            self._gate.set_share(keys[slot], rates_of(pair), now)
         self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:
@@ -443,35 +474,6 @@ class Sharing:
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
         return self.shards.by_phase(slots, quota, of_map())
-
-    def _read_slice(self, now: Nanos) -> None:
-        slots = self._policies.next_unread(self._bounds.single_groups)
-        self.groups_worked += len(slots)
-        for slot in slots.tolist():
-            self._read_lazily(slot, now)
-        used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
-        self._announce(used, self._damping.in_force(used, now, self.damping_ns), now)
-
-    def _read_lazily(self, slot: int, now: Nanos) -> None:
-        """Read a group's policies, and lower its share to the new quota until it is recomputed."""
-        quotas = self._policies.quotas
-        was = quotas[slot].copy()
-        self._read(slot, now)
-        if slot in self._damping and (quotas[slot] != was).any():
-            share = self._by_mode.lowered(self.mode, self._target[slot], was, quotas[slot])
-            self._target[slot] = share
-            slots = np.array([slot])
-            self._damping.aim(slots, self._target[slots], now, self.damping_ns)
-
-    def _read(self, slot: int, now: Nanos) -> None:
-        """Read the policies of a group in use, and mark it if its share may have changed."""
-        if not self._policies.has_group(slot):
-            self._is_in_use[slot] = self._is_marked[slot] = False
-            self._damping.end(slot)
-        elif self._policies.read(slot):
-            self._mark(np.array([slot]), now)
-        # This is last, so a read that raises is repeated.
-        self._policies.is_unread[slot] = False
 
     def _make_room(self) -> None:
         self._policies.make_room()

@@ -3,10 +3,10 @@
 Law: a level returned from here follows the newest snapshot. Until it was updated it accrued no more
 than was allowed: tokens and debt stay, and there is no free burst.
 
-If few groups changed, they are updated at once. If many may have changed, or the depth did, each
-level is updated when it is next used, as of the time of the change; `work` updates the rest in
-slices. Full limit buckets that no chain uses are evicted if there are many, because a new bucket is
-the same.
+A group follows new policies when its share under them comes (`set_share`). If a request comes first, the group has
+its old share meanwhile, lowered as its quota was. A limit follows when it is next used, as of the time of the change;
+`work` updates the rest in slices. Full limit buckets that no chain uses are evicted if there are many, because a new
+bucket is the same.
 
 `rgd.core.buckets.chain` says which levels apply to a name.
 """
@@ -22,12 +22,12 @@ from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.buckets.throttled import ThrottledTable
 from rgd.core.demand.counters import News
-from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
+from rgd.core.policies.model import UNLIMITED, Group, Limits, Rate, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
 
-#: Computes this broker's share of a group in a kind, at the time of the request or change.
+#: The share of a group that is asked for the first time, and the share in force from now on.
 ShareOf = Callable[[Group, Kind, Nanos], Rates]
 
 
@@ -54,7 +54,7 @@ class LimitState(LevelState):
 
 
 class _Change:
-    """The last change that some levels of one sort have not applied yet."""
+    """The last change of one sort of levels, and which of its levels have not applied it yet."""
 
     __slots__ = ("at", "generation", "left", "since")
 
@@ -63,7 +63,7 @@ class _Change:
         self.generation = 0
         #: Time of the last change, and of the first that a level may have missed.
         self.at = self.since = Nanos(0)
-        #: Levels still to be processed.
+        #: Levels that have not applied it.
         self.left = 0
 
     def happen(self, count: int, now: Nanos) -> None:
@@ -73,6 +73,14 @@ class _Change:
         self.generation += 1
         self.at = now
         self.left = count
+
+    def miss(self, state: GroupState, now: Nanos) -> None:
+        """Record a change of one group, which is behind from now on."""
+        if not self.left:
+            self.since = now
+        self.at = now
+        self.left += state.generation == self.generation
+        state.generation -= 1
 
 
 class Levels:
@@ -89,8 +97,7 @@ class Levels:
         self._snapshot = EMPTY_SNAPSHOT
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
-        #: Each level once, in processing order.
-        self._group_order: deque[GroupState] = deque()
+        #: Each limit once, in processing order.
         self._limit_order: deque[LimitState] = deque()
         self._group_change, self._limit_change = _Change(), _Change()
         #: How many levels slices of `work` have processed since the start.
@@ -100,9 +107,8 @@ class Levels:
         self._splits: dict[GroupKey, SplitShare] = {}
         #: The topics' parts that are still to be weighed after a round; None: there are none.
         self._unweighed: Iterator[TopicPart] | None = None
-        #: The depth of groups' buckets, and the least since the first change that a group may have
-        #: missed.
-        self._group_burst_ns = self._least_burst_ns = settings.burst_ns
+        #: The depth of groups' buckets; those of a group change with its next share.
+        self.group_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
         #: What the plane collects.
@@ -120,8 +126,7 @@ class Levels:
     @property
     def is_behind(self) -> bool:
         """Whether `work` has something to do."""
-        behind = self._group_change.left or self._limit_change.left
-        return bool(behind or self._unweighed)
+        return bool(self._limit_change.left or self._unweighed)
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) of the snapshot in force that was requested since it exists."""
@@ -146,13 +151,11 @@ class Levels:
         if state is None:
             state = GroupState(key, self._settings, now, self.news)
             state.generation = self._group_change.generation
-            state.burst_ns = self._group_burst_ns
-            self._refresh(state, group, now)
+            self._refresh(state, group, self._share_of(group, kind, now), now)
             # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
-            self._group_order.append(state)
         elif state.generation != self._group_change.generation:
-            self._refresh(state, group, now)
+            self._refresh(state, group, self._lowered(state, group.rates(kind)), now)
         return state
 
     def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
@@ -193,32 +196,36 @@ class Levels:
         self._drop_chains()
         changes = changes or changes_between(self._snapshot, snapshot)
         self._snapshot = snapshot
+        change = self._group_change
         if changes.groups is None:
-            self._change_groups(now)
+            change.happen(len(self._groups), now)
         else:
-            keys = (GroupKey(name, kind) for name in sorted(changes.groups) for kind in Kind)
-            for key in keys:
-                if (state := self._groups.get(key)) is not None:
-                    self._follow(state, now)
+            for key in [GroupKey(name, kind) for name in changes.groups for kind in Kind]:
+                if key.group not in snapshot.groups:
+                    self.drop(key)
+                elif (state := self._groups.get(key)) is not None:
+                    change.miss(state, now)
         if changes.limits:
             self._limit_change.happen(len(self._limit_order), now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
-        """Change this broker's share of a group, if the group is in use."""
-        state = self._groups.get(key)
-        if state is None or (
-            state.generation != self._group_change.generation and not self._follow(state, now)
+        """Put a share of a group in force, with the policy and the depth in force, if the group is in use."""
+        state, group = self._groups.get(key), self._snapshot.groups.get(key.group)
+        if group is None:
+            self.drop(key)
+        elif state is not None and (
+            state.share != share
+            or state.generation != self._group_change.generation
+            or state.burst_ns != self.group_burst_ns
         ):
-            return
-        if state.share != share:
-            self._set_rates(state, state.quota, share, now)
+            self._refresh(state, group, share, now)
 
-    def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
-        """Set the depth of every group's buckets; 0 grants one request at a time, by debt."""
-        self._drop_chains()
-        if burst_ns != self._group_burst_ns:
-            self._group_burst_ns = burst_ns
-            self._change_groups(now)
+    def drop(self, key: GroupKey) -> None:
+        """Forget a group that no longer exists."""
+        state = self._groups.pop(key, None)
+        self._splits.pop(key, None)
+        if state is not None and state.generation != self._group_change.generation:
+            self._group_change.left -= 1
 
     def end_round(self, now: Nanos) -> None:
         """Begin to weigh the topics of divided shares.
@@ -231,19 +238,14 @@ class Levels:
         self._weigh(self._bounds.slice_levels, now)
 
     def work(self, now: Nanos) -> None:
-        """Process a slice of the levels behind the last change and of the topics to be weighed."""
-        left = most = self._bounds.slice_levels
-        count = min(left, self._group_change.left)
-        for _ in range(count):
-            self._look_at_group(now)
-        self._group_change.left -= count
-        left -= count
-        count = min(left, self._limit_change.left)
+        """Process a slice of the limits behind the last change and of the topics to be weighed."""
+        most = self._bounds.slice_levels
+        count = min(most, self._limit_change.left)
         self.look_at_limits(count, now)
         self._limit_change.left -= count
-        self.levels_worked += most - left + count
-        if left > count:
-            self._weigh(left - count, now)
+        self.levels_worked += count
+        if most > count:
+            self._weigh(most - count, now)
 
     def look_at_limits(self, count: int, now: Nanos) -> None:
         """Apply the last change to `count` limits, and evict unused ones."""
@@ -265,59 +267,35 @@ class Levels:
         """Drop all chains, so that none uses an outdated level."""
         self._generation += 1
 
-    def _change_groups(self, now: Nanos) -> None:
-        """Have every group apply the policies and the depth in force when it is next used."""
-        change, burst_ns = self._group_change, self._group_burst_ns
-        self._least_burst_ns = min(self._least_burst_ns, burst_ns) if change.left else burst_ns
-        change.happen(len(self._group_order), now)
-
-    def _look_at_group(self, now: Nanos) -> None:
-        if not self._group_order:
-            return
-        state = self._group_order.popleft()
-        if self._groups.get(state.key) is not state:
-            return
-        if state.generation == self._group_change.generation or self._follow(state, now):
-            self._group_order.append(state)
-
-    def _follow(self, state: GroupState, now: Nanos) -> bool:
-        """Apply the policy in force to a group; False if the group no longer exists."""
-        group = self._snapshot.groups.get(state.key.group)
-        if group is None:
-            del self._groups[state.key]
-            self._splits.pop(state.key, None)
-            return False
-        self._refresh(state, group, now)
-        return True
-
-    def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
-        kind = state.key.kind
-        quota, share = group.rates(kind), self._share_of(group, kind, now)
+    def _refresh(self, state: GroupState, group: Group, share: Rates, now: Nanos) -> None:
+        """Apply the policy, the depth and a share to a group."""
+        quota, change = group.rates(state.key.kind), self._group_change
         state.shadow = group.shadow
         self._soften(state, group)
-        change = self._group_change
-        if state.generation != change.generation:
-            # A higher share may have risen only just now, so the lower one applies until now.
-            least = lower(state.share, share)
+        is_behind = state.generation != change.generation
+        if is_behind:
             if state.generation < change.generation - 1:
-                self._catch_up(state, quota, least)
-            state.burst_ns = self._group_burst_ns
-            self._set_rates(state, quota, least, change.at)
+                # It missed several changes: it accrues nothing for the time between them.
+                state.pause(change.since, change.at)
+            # A higher share may have risen only just now, so the lower one applies until now.
+            self._set_rates(state, quota, lower(state.share, share), change.at)
+        state.burst_ns = self.group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
+        change.left -= is_behind
 
-    def _catch_up(self, state: GroupState, quota: Rates, share: Rates) -> None:
-        """Bring a group that missed several changes to the time of the last one.
+    def _lowered(self, state: GroupState, quota: Rates) -> Rates:
+        """The share of a group whose quota changed, until the new one comes: lowered as the quota was.
 
-        It accrues nothing for the time between them, and keeps what fits the least depth.
+        All brokers do this alike, so their shares stay within the new quota.
         """
-        change = self._group_change
-        state.pause(change.since, change.at)
-        if self._least_burst_ns < state.burst_ns:
-            state.burst_ns = self._least_burst_ns
-            self._set_rates(state, quota, share, change.at)
+        was, share, brokers = state.quota, state.share, self.live_brokers
+        return Rates(
+            _lowered(share.messages, was.messages, quota.messages, brokers),
+            _lowered(share.bytes, was.bytes, quota.bytes, brokers),
+        )
 
     def _soften(self, state: GroupState, group: Group) -> None:
         """Give a group the soft limit of its policy, or none; its rates follow."""
@@ -376,6 +354,16 @@ def _parts_of(splits: list[SplitShare]) -> Iterator[TopicPart]:
     for split in splits:
         split.round += 1
         yield from split.parts()
+
+
+def _lowered(share: Rate, was: Rate, quota: Rate, brokers: int) -> Rate:
+    """A share of the quota `was` under another one."""
+    if quota is None or (share is None and was is not None and quota):
+        # The second: an isolated broker that limits nothing (`exchange.on_isolation`).
+        return share
+    if share is None or was is None:
+        return quota // brokers
+    return share * quota // was if quota < was else share
 
 
 def _limit_of(limits: Limits, key: LimitKey) -> Rates:

@@ -7,7 +7,7 @@ charged once. A shadow group counts what it would refuse and refuses nothing.
 If an exception is raised, the charge is undone, because its caller gets no answer.
 
 This is the fast path: plain calls, no events. `rgd.core.broker.sharing` computes a group's share
-and sets it here. `refusal` handles refusals and parts.
+and puts it in force here. `refusal` handles refusals and parts.
 """
 
 from collections.abc import Collection

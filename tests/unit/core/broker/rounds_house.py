@@ -46,25 +46,19 @@ class House:
         self.index = GroupIndex(self.settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.peers = Peers(0)
-        self.sharing = Sharing(
-            self.settings,
-            self.usage,
-            self.peers,
-            Link(1, 1),
-            apply=lambda *told: None,
-            count_brokers=lambda count: None,
-        )
-        self.sharing.mode = Mode.LIVE
         self.limiter = Limiter(
-            BUCKETS, lambda group, kind, _: self.sharing.share_of(group, kind, ms(0))
+            BUCKETS, lambda group, kind, _: self.sharing.first_share(group, kind, ms(0))
         )
+        self.sharing = Sharing(self.settings, self.usage, self.peers, Link(1, 1), self.limiter)
+        self.sharing.mode = Mode.LIVE
         self.change(self.groups)
         self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)
 
     def change(self, groups: dict[str, Group], at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
-        self.sharing.set_policies(PolicySnapshot(groups), ms(at))
+        few = self.sharing.set_policies(PolicySnapshot(groups), ms(at))
         self.limiter.set_policies(PolicySnapshot(groups), ms(at))
+        self.sharing.share_out(few, ms(at))
 
     def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
         request = Request(messages=messages, bytes=size, group=group, topic=TOPIC)

@@ -25,26 +25,34 @@ START = Nanos(0)
 
 
 @dataclass
+class RecordingGate:
+    """Keeps what it is told."""
+
+    live_brokers: int = 1
+    group_burst_ns: int = 0
+    applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
+    dropped: list[GroupKey] = field(default_factory=list)
+
+    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+        self.applied.append((key, share, now))
+
+    def drop(self, key: GroupKey) -> None:
+        self.dropped.append(key)
+
+
+@dataclass
 class House:
-    """A Sharing with what it reads, and what it told the limiter."""
+    """A Sharing with what it reads, and what it told the gate."""
 
     settings: BrokerSettings = SETTINGS
     usage: UsageMap = field(default_factory=UsageMap)
     peers: Peers = field(default_factory=lambda: Peers(0))
     link: Link = field(default_factory=lambda: Link(ms(1100), ms(100)))
-    applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
-    #: How many brokers share the quotas, as told to the limiter.
-    counted: list[int] = field(default_factory=list)
+    gate: RecordingGate = field(default_factory=RecordingGate)
 
     def __post_init__(self) -> None:
-        self.sharing = Sharing(
-            self.settings,
-            self.usage,
-            self.peers,
-            self.link,
-            apply=lambda *told: self.applied.append(told),
-            count_brokers=self.counted.append,
-        )
+        self.sharing = Sharing(self.settings, self.usage, self.peers, self.link, self.gate)
+        self.applied = self.gate.applied
         self.sharing.mode = Mode.LIVE
 
     def quota(
@@ -57,7 +65,8 @@ class House:
 
     def change(self, *groups: Group, at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
-        self.sharing.set_policies(PolicySnapshot({group.name: group for group in groups}), ms(at))
+        snapshot = PolicySnapshot({group.name: group for group in groups})
+        self.sharing.share_out(self.sharing.set_policies(snapshot, ms(at)), ms(at))
         self.catch_up(at)
 
     def catch_up(self, at: float) -> None:
@@ -91,7 +100,7 @@ class House:
 
     def use(self, messages: float | None = 100, size: float | None = None) -> Rates:
         """Ask for the group for the first time."""
-        return self.sharing.share_of(self.quota(messages, size), Kind.PUBLISH, START)
+        return self.sharing.first_share(self.quota(messages, size), Kind.PUBLISH, START)
 
     def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
         """Let a peer tell rows."""

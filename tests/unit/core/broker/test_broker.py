@@ -394,7 +394,7 @@ def test_a_change_of_more_groups_than_are_named_is_followed_in_slices(
     desk.go_live()
     desk.share()
     desk.change(gold(50), 2010)
-    assert desk.broker.sharing.is_reading is is_sliced
+    assert desk.broker.sharing.awaits(key()) is is_sliced
     desk.run(2010, 2200)
-    assert not desk.broker.sharing.is_reading
+    assert not desk.broker.sharing.awaits(key())
     assert desk.share() == rates(50)

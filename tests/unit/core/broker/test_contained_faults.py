@@ -15,7 +15,6 @@ from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.exchange.suppression import Suppression
-from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Dimension
 from tests.unit.core.broker.desk import Desk, Effects, gold, reports
 from tests.unit.core.values import TOPIC, key, ms, report, usage
@@ -217,25 +216,6 @@ def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
     assert not live.broker.boundary.is_on_hold
 
 
-def test_buckets_hear_of_new_policies_while_the_shares_wait(
-    live: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_policies = live.broker.limiter.set_policies
-
-    def raises_once(*args: Any, **kwargs: Any) -> None:
-        monkeypatch.setattr(live.broker.limiter, "set_policies", set_policies)
-        boom()
-
-    # So that all policies are to be read again, in slices, by shares and buckets.
-    monkeypatch.setattr(live.broker.limiter, "set_policies", raises_once)
-    monkeypatch.setattr(live.broker.sharing, "work", boom)
-    live.change(gold(40), 2100)
-    assert live.broker.sharing.is_reading
-    assert live.broker.limiter.is_behind
-    wake_until_nothing_is_due(live, 2100)
-    assert not live.broker.limiter.is_behind
-
-
 def test_an_audit_waits_for_the_recovery(live: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live.broker.membership, "receive", boom)
     live.hear(report("b2"), 2100)
@@ -258,43 +238,19 @@ def test_a_fault_in_each_round_stays_below_what_ends_a_daemon(
     assert 0 < len(faults(met)) <= 11
 
 
-def test_policies_that_raise_half_way_are_put_in_force_as_a_whole(
-    live: Desk, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("room", ["slots", "sharing", "limiter"])
+def test_policies_that_cannot_be_put_in_force_are_tried_again_and_those_before_answer_meanwhile(
+    live: Desk, monkeypatch: pytest.MonkeyPatch, room: str
 ) -> None:
-    snapshot = gold(40)
-    set_policies = live.broker.limiter.set_policies
-
-    def raises_once(*args: Any, **kwargs: Any) -> None:
-        monkeypatch.setattr(live.broker.limiter, "set_policies", set_policies)
-        boom()
-
-    monkeypatch.setattr(live.broker.limiter, "set_policies", raises_once)
-    assert faults(live.change(snapshot, 2100)) == [Part.POLICIES]
-    assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is snapshot
-    live.run(2100, 3000)
-    assert live.share().messages == 40_000
-    live.broker.validate()
-
-
-def test_policies_that_cannot_be_put_in_force_leave_those_before_and_are_tried_again(
-    live: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, snapshot = live.broker.sharing.snapshot, gold(40, policy=SharePolicyName.MAX_MIN)
-    set_policies = live.broker.limiter.set_policies
-
-    def refuses(asked: Any, *args: Any, **kwargs: Any) -> None:
-        if asked is snapshot:
-            boom()
-        set_policies(asked, *args, **kwargs)
-
+    before, snapshot = live.broker.limiter.snapshot, gold(40)
+    method = "set_groups" if room == "slots" else "set_policies"
     with monkeypatch.context() as patch:
-        patch.setattr(live.broker.limiter, "set_policies", refuses)
-        assert faults(live.change(snapshot, 2100)) == [Part.POLICIES, Part.POLICIES]
-        assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is before
-        # What was cut meanwhile is raised as any share is.
-        live.run(2100, 2500)
-        assert live.share().messages == 100_000
-    live.run(2500, 4000)
+        patch.setattr(getattr(live.broker, room), method, boom)
+        assert faults(live.change(snapshot, 2100)) == [Part.POLICIES]
+        live.run(2100, 2900)
+        assert live.broker.limiter.snapshot is before
+        assert live.ask(1, 2900)
+    live.run(2900, 4000)
     assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is snapshot
     assert live.share().messages == 40_000
     live.broker.validate()

@@ -96,7 +96,7 @@ def test_the_shares_of_many_groups_are_reckoned_each_by_its_own_rows(house: Hous
     house.change(*groups)
     house.own(*(usage(90, group=group.name) for group in groups[1:]))
     house.peer(*(usage(10 * place, group=f"g{place}") for place in range(1, 5)))
-    in_use = {group.name: house.sharing.share_of(group, Kind.PUBLISH, START) for group in groups}
+    in_use = {group.name: house.sharing.first_share(group, Kind.PUBLISH, START) for group in groups}
     assert in_use == {
         # Of nobody, evenly; and what nobody wants, evenly.
         "g0": rates(50),
@@ -156,7 +156,7 @@ def test_whether_a_group_moves_does_not_depend_on_the_others_asked_for(house: Ho
     house.change(*(Group(f"g{place}", Limit(rates(100))) for place in range(3)))
     house.peer(*(usage(90, group=f"g{place}") for place in range(3)))
     for group in house.sharing.snapshot.groups.values():
-        house.sharing.share_of(group, Kind.PUBLISH, START)
+        house.sharing.first_share(group, Kind.PUBLISH, START)
     wanted = np.array([[30_000, 0]] * 3)
     more = np.array([[30_000, 0], [35_000, 0], [30_000, 0]])
     places = house.slots(*(key(f"g{place}") for place in range(3)))
@@ -228,7 +228,7 @@ def test_known_are_never_fewer_than_expected_stored_or_heard(
     house = House(replace(SETTINGS, expected_brokers=expected, stored_peers=stored))
     house.peer()
     assert house.sharing.known_brokers() == known
-    assert house.counted[-1] == known
+    assert house.gate.live_brokers == known
 
 
 # The other modes.
@@ -262,7 +262,7 @@ def test_cut_off_and_open_nothing_is_limited_but_what_is_blocked(house: House) -
     house.sharing.mode = Mode.OPEN
     assert house.use(100, 100) == UNLIMITED
     house.change(replace(house.quota(), blocked=True))
-    assert [(one, share) for one, share, _ in house.applied] == [(key(), BLOCKED)]
+    assert house.applied[-1][:2] == (key(), BLOCKED)
 
 
 @pytest.mark.parametrize("mode", Mode)

@@ -87,7 +87,7 @@ def test_the_earliest_raise_of_any_group_is_waited_for(house: House) -> None:
     house.change(*groups.values())
     house.peer(usage(100, group="gold"), usage(100, group="trial"))
     for group in groups.values():
-        house.sharing.share_of(group, Kind.PUBLISH, START)
+        house.sharing.first_share(group, Kind.PUBLISH, START)
     house.usage.apply(report("b2", usage(40, group="trial"), sequence=2))
     house.refresh(key("trial"), at=10)
     house.usage.apply(report("b2", usage(40, group="gold"), sequence=3))
@@ -116,7 +116,7 @@ def test_a_new_snapshot_does_not_hasten_a_raise(house: House) -> None:
     house.usage.apply(report("b2", usage(20), sequence=2))
     house.refresh(key(), at=1000)
     # As the limiter asks for every group in use when the snapshot changes.
-    assert house.sharing.share_of(house.quota(), Kind.PUBLISH, ms(1050)) == rates(50)
+    assert house.sharing.first_share(house.quota(), Kind.PUBLISH, ms(1050)) == rates(50)
     assert house.due() == ms(1100)
 
 
@@ -125,7 +125,8 @@ def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: 
     house.quota(100)
     house.quota(None, at=1000)
     house.sharing.raise_due(ms(1100))
-    assert [share for _, share, _ in house.applied] == [rates(100), UNLIMITED]
+    # The second goes with the new policy.
+    assert [share for _, share, _ in house.applied] == [rates(100), rates(100), UNLIMITED]
 
 
 def test_a_group_that_is_not_in_use_is_not_reckoned(house: House) -> None:
@@ -144,7 +145,7 @@ def test_a_group_that_is_gone_is_forgotten_and_settles_anew_when_it_is_back(hous
     assert house.applied == []
     assert house.due() is None
     group = house.quota(at=2000)
-    assert house.sharing.share_of(group, Kind.PUBLISH, ms(2000)) == rates(80)
+    assert house.sharing.first_share(group, Kind.PUBLISH, ms(2000)) == rates(80)
 
 
 def test_a_share_that_was_not_reckoned_anew_is_a_bug() -> None:
@@ -165,7 +166,7 @@ def many(house: House, count: int, messages: float = 100) -> list[Group]:
     groups = [Group(f"g{place:05}", Limit(rates(messages))) for place in range(count)]
     house.change(*groups)
     for group in groups:
-        house.sharing.share_of(group, Kind.PUBLISH, START)
+        house.sharing.first_share(group, Kind.PUBLISH, START)
     return groups
 
 
@@ -334,7 +335,7 @@ def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_el
     groups = [Group("gold", Limit(rates(100)))]
     groups += [Group(f"late{place}", Limit(rates(7 + place))) for place in range(2)]
     house.change(*groups)
-    shares = [house.sharing.share_of(group, Kind.PUBLISH, START) for group in groups]
+    shares = [house.sharing.first_share(group, Kind.PUBLISH, START) for group in groups]
     assert shares == [rates(100), rates(0.07), rates(0.08)]
     assert house.applied == []
     assert house.sharing.slotless == 2
@@ -349,31 +350,25 @@ def change_many(house: House, *groups: Group) -> None:
     house.sharing.set_policies(snapshot, START, ALL_CHANGED)
 
 
-def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(house: House) -> None:
+def test_a_group_whose_policies_are_still_to_be_read_has_its_new_share_when_it_is_asked_for(
+    house: House,
+) -> None:
     house.peer(usage(90))
     house.own(usage(30))
     assert house.use(100) == rates(30)
     half = Group("gold", Limit(rates(50), rates(50)))
     change_many(house, half)
-    assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
-    house.catch_up(0)
-    # What the recomputed share has more is an increase, and waits like any other.
-    house.sharing.raise_due(ms(100))
-    assert house.applied[-1][:2] == (key(), rates(25))
-    blocked = replace(half, blocked=True)
-    change_many(house, blocked)
-    assert house.sharing.share_of(blocked, Kind.PUBLISH, START) == rates(0, 0)
+    assert house.sharing.first_share(half, Kind.PUBLISH, START) == rates(25)
 
 
 def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(house: House) -> None:
     house.use(100)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
-    assert (house.sharing.is_reading, house.due()) == (True, START)
-    house.sharing.work(START)
-    # It is told at once that no more than this is left.
-    assert house.applied[-1][:2] == (key(), rates(40))
-    assert not house.sharing.is_reading
+    assert house.sharing.awaits(key())
     house.catch_up(0)
+    # Each bucket is touched once.
+    assert house.applied == [(key(), rates(40), START)]
     change_many(house)
-    house.sharing.work(START)
+    house.catch_up(0)
     assert house.due() is None
+    assert house.gate.dropped == [key()]

@@ -6,7 +6,6 @@ from typing import Final
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.policies.model import (
     Attachments,
@@ -18,6 +17,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Kind, Nanos
+from tests.support.limiter_alone import LimiterAlone
 from tests.unit.core.values import BUCKETS, NAMESPACE, key, ms, rates
 
 EVEN, PROPORTIONAL, SHARED = TopicSplit.EVEN, TopicSplit.PROPORTIONAL, TopicSplit.SHARED
@@ -50,7 +50,9 @@ class House:
         self.part = Fraction(part)
         self.now = 0
         self.limits = limits or Limits()
-        self.limiter = Limiter(replace(BUCKETS, bounds=bounds), self._share_of, topic_split=SHARED)
+        self.limiter = LimiterAlone(
+            replace(BUCKETS, bounds=bounds), self._share_of, topic_split=SHARED
+        )
         self.put(*groups)
 
     def put(self, *groups: Group, namespace: str = "gold") -> None:

@@ -10,11 +10,11 @@ import pytest
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.decision import Request
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Kind, Nanos
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -37,7 +37,7 @@ def snapshot(*groups: Group, limits: Limits | None = None, **attached: str) -> P
     return PolicySnapshot({one.name: one for one in groups}, attachments, limits or Limits())
 
 
-class Chains(Limiter):
+class Chains(LimiterAlone):
     """Finds chains by a request."""
 
     def of(self, request: Request, now: Nanos) -> Chain:
@@ -47,7 +47,7 @@ class Chains(Limiter):
 
 def chains(first: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets) -> Chains:
     """All of the quota is this broker's share."""
-    made = Chains(replace(BUCKETS, bounds=bounds), lambda one, kind, _: one.rates(kind))
+    made = Chains(replace(BUCKETS, bounds=bounds), whole)
     made.set_policies(first, START)
     return made
 
@@ -206,7 +206,7 @@ def test_the_depth_of_groups_changes_for_those_in_use_and_those_to_come() -> Non
     limits = Limits(topics={TOPIC: limit(100)})
     made = chains(snapshot(group("gold"), group("trial"), limits=limits, namespace="gold"))
     made.of(REQUEST, START)
-    made.set_group_burst(0, START)
+    made.set_depth(0, START)
     gold, topic = made.of(REQUEST, START).levels
     (trial,) = made.of(Request(group="trial"), START).groups
     remaining = [level.remaining(Dimension.MESSAGES, START) for level in (gold, trial, topic)]

@@ -25,6 +25,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 PARTITION = f"{TOPIC}-partition-0"
@@ -41,13 +42,17 @@ def gold(units: float | None, name: str = "gold", *, blocked: bool = False) -> G
     return Group(name, Limit(rates(units)), blocked=blocked)
 
 
-class Following(Limiter):
-    """A limiter that is told which groups changed, at most so many."""
+class Following(LimiterAlone):
+    """A limiter that is told which groups changed, at most so many; of more it has the shares later."""
 
     def __init__(self, changes_max: int, bounds: BucketBounds) -> None:
-        settings = replace(BUCKETS, bounds=bounds)
-        super().__init__(settings, lambda one, kind, _: one.rates(kind))
+        super().__init__(replace(BUCKETS, bounds=bounds), whole)
         self._changes_max = changes_max
+
+    @override
+    def follow(self, now: Nanos, *, is_late: bool = False) -> None:
+        if self._changes_max or is_late:
+            super().follow(now)
 
     @override
     def set_policies(
@@ -65,7 +70,7 @@ class LimiterOf(Protocol):
     ) -> Limiter: ...
 
 
-@pytest.fixture(params=[32, 0], ids=["told at once", "told when asked for"])
+@pytest.fixture(params=[32, 0], ids=["told at once", "told later"])
 def limiter_of(request: pytest.FixtureRequest) -> LimiterOf:
     changes_max: int = request.param
 
@@ -87,6 +92,8 @@ def ask(limiter: Limiter, at: float, messages: int = 1, **more: object) -> Decis
 def work(limiter: Limiter, at: float) -> int:
     """Until nothing is left; how many slices it took."""
     slices = 0
+    if isinstance(limiter, Following):
+        limiter.follow(ms(at), is_late=True)
     while limiter.is_behind:
         limiter.work(ms(at))
         slices += 1
@@ -107,6 +114,7 @@ class TestGroups:
         limiter.set_policies(snapshot_of(gold(100, blocked=True), orders="gold"), ms(0))
         assert not ask(limiter, 0).granted
         limiter.set_policies(snapshot_of(gold(100), orders="gold"), ms(0))
+        work(limiter, 0)
         # There is no free burst: what was there went.
         assert not ask(limiter, 0).granted
         assert ask(limiter, 10).granted
@@ -132,18 +140,35 @@ class TestGroups:
         # 40 were owed and at most one of them was paid in the second at 1/s.
         assert 390 <= answer.retry_after_ms <= 410
 
-    def test_a_group_that_was_not_asked_since_is_told_in_slices(
-        self, limiter_of: LimiterOf
+    @pytest.mark.parametrize("units", [50, 200])
+    def test_until_its_share_comes_a_group_has_the_share_before_lowered_as_its_quota(
+        self, units: float
     ) -> None:
-        names = [f"g{number}" for number in range(300)]
-        limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
-        for name in names:
+        limiter = Following(0, BOUNDS.buckets)
+        limiter.set_policies(snapshot_of(gold(100), gold(100, "trial"), gold(None, "free")), ms(0))
+        for name in ("gold", "free"):
             ask(limiter, 0, group=name)
-        limiter.set_policies(snapshot_of(*(gold(50, name) for name in names)), ms(0))
-        assert work(limiter, 0) >= 300 / BOUNDS.buckets.slice_levels
-        assert {state.quota for state in limiter.states()} == {rates(50)}
+        limiter.set_share(key(), rates(40), ms(0))
+        limiter.live_brokers = 4
+        changed = (gold(units), gold(units, "trial"), gold(units, "free"))
+        limiter.set_policies(snapshot_of(*changed), ms(0))
+        for name in ("gold", "trial", "free"):
+            ask(limiter, 0, group=name)
+        shares = {state.key.group: state.share for state in limiter.states()}
+        lowered = rates(min(40, 0.4 * units))
+        assert shares == {"gold": lowered, "trial": rates(units), "free": rates(units / 4)}
 
-    def test_groups_that_are_gone_are_gone_at_once_and_let_go_in_slices(
+    def test_while_nothing_is_limited_only_a_block_is_in_force_before_a_share_comes(self) -> None:
+        limiter = Following(0, BOUNDS.buckets)
+        limiter.set_policies(snapshot_of(gold(100)), ms(0))
+        ask(limiter, 0, group="gold")
+        limiter.set_share(key(), UNLIMITED, ms(0))
+        limiter.set_policies(snapshot_of(gold(50)), ms(0))
+        assert ask(limiter, 0, 400, group="gold").granted
+        limiter.set_policies(snapshot_of(gold(50, blocked=True)), ms(0))
+        assert not ask(limiter, 0, group="gold").granted
+
+    def test_groups_that_are_gone_are_gone_at_once_and_let_go_when_the_plane_says_so(
         self, limiter_of: LimiterOf
     ) -> None:
         names = [f"g{number}" for number in range(300)]

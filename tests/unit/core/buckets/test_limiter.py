@@ -414,12 +414,6 @@ def test_a_refusal_of_a_group_that_the_peers_know_is_not_called_out() -> None:
     assert calls == []
 
 
-def test_without_anybody_who_listens_a_refusal_is_just_that() -> None:
-    one = limiter(gold(100))
-    ask(one, 100)
-    assert not ask(one).granted
-
-
 # Shares.
 
 

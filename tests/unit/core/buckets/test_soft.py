@@ -14,6 +14,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, Kind, Nanos, Pair
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -22,7 +23,7 @@ SOFT = 800_000
 
 
 def limiter(soft_ppm: int | None = SOFT, split: TopicSplit | None = None) -> Limiter:
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = LimiterAlone(BUCKETS, whole)
     follow(made, soft_ppm, split=split)
     return made
 

@@ -10,7 +10,6 @@ import pytest
 
 from rgd.core.bounds import BucketBounds
 from rgd.core.buckets.decision import Level, Request, TooLarge
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import IDLE_ROUNDS
 from rgd.core.policies.model import (
     UNLIMITED,
@@ -22,6 +21,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.units import Dimension, Kind, Nanos, Pair
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.support.meters import window_of
 from tests.unit.core.buckets.split_house import (
     EVEN,
@@ -52,7 +52,7 @@ class TestShared:
 
     def test_a_group_that_says_nothing_does_as_the_daemon(self) -> None:
         house = House()
-        house.limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind), topic_split=EVEN)
+        house.limiter = LimiterAlone(BUCKETS, whole, topic_split=EVEN)
         house.put(gold(None), Group("trial", topic_split=SHARED))
         house.ask(A)
         house.ask(B)

@@ -98,19 +98,18 @@ class TestChanges:
         house = House(gold(EVEN))
         for topic in (A, B):
             house.ask(topic, 0)
-        house.limiter.set_group_burst(ms(100), START)
+        house.limiter.set_depth(ms(100), START)
         assert (house.drain(A), house.drain(B)) == (50, 50)
         assert house.parts() == [500, 500]
-        house.limiter.set_group_burst(ms(1000), START)
+        house.limiter.set_depth(ms(1000), START)
         assert (house.drain(A), house.drain(B)) == (0, 0)
 
     def test_a_share_without_depth_grants_one_request_and_not_one_a_topic(self) -> None:
         house = House()
-        house.limiter.set_group_burst(0, START)
+        house.limiter.set_depth(0, START)
         house.put(gold(EVEN))
         assert (house.drain(A), house.drain(B)) == (1, 0)
-        house.limiter.set_group_burst(ms(250), START)
-        house.limiter.work(START)
+        house.limiter.set_depth(ms(250), START)
         house.round()
         assert (house.drain(A), house.drain(B)) == (125, 125)
         assert house.parts() == [500, 500]
