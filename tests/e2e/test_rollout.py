@@ -18,7 +18,7 @@ from tests.support import components
 pytestmark = pytest.mark.e2e
 
 
-async def test_a_rollout_keeps_the_quota_and_takes_from_no_other_node(tmp_path: Path) -> None:
+async def test_a_rollout_keeps_the_quota_and_costs_no_more_than_a_part(tmp_path: Path) -> None:
     components.embedded_broker()
     tier = tmp_path / "tier"
     # Not below tmp_path: the path of a unix socket may have 108 characters.
@@ -27,9 +27,8 @@ async def test_a_rollout_keeps_the_quota_and_takes_from_no_other_node(tmp_path: 
         figures = await roll(Path(folder), order, {"RGD_LOG__TIER_URL": str(tier)})
         assert figures["restarts"] == len(BROKERS)
         assert figures["admitted_5s_max"] <= 1.05, figures
-        # At most the part of the daemon that is away is refused, and nothing of the others' parts.
+        # At most the part of the daemon that is away is refused.
         assert figures["admitted_5s_min"] >= 1 - 1 / len(BROKERS), figures
-        assert figures["others_5s_min"] >= 0.95, figures
         for broker in BROKERS:
             (in_tier,) = {path.parent for path in (tier / "usage" / broker).rglob("*.log")}
             (on_disk,) = {path.parent for path in (Path(folder) / "log" / broker).glob("*.log")}

@@ -7,6 +7,9 @@ Not covered: that the daemons start, roll and drain on a cluster.
 """
 
 import json
+import os
+import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -244,13 +247,28 @@ def test_the_network_policy_lets_pass_what_the_settings_name(target: str, tmp_pa
     assert policy["podSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_the_report_reads_the_tier_that_daemons_write(tmp_path: Path) -> None:
-    (container,) = yaml.safe_load(tree.text("k8s/components/report/cronjob.yaml"))["spec"][
-        "jobTemplate"
-    ]["spec"]["template"]["spec"]["containers"]
-    tier = settings_of("overlays/prod", tmp_path).log.tier_url
-    assert {"name": "TIER", "value": tier} in container["env"]
-    assert container["envFrom"] == [{"secretRef": {"name": "rgd-tier"}}]
+def test_the_report_is_of_one_day_and_of_the_tier_that_daemons_write(tmp_path: Path) -> None:
+    """The CronJob's own script, with an `rgd` that prints how it was called."""
+    documents = manifests.with_components(tmp_path, "overlays/prod", ["report"])
+    pod = dict(manifests.pods(documents))["rgd-report"]
+    names = {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume}
+    assert names <= {d["metadata"]["name"] for d in documents if d["kind"] == "ConfigMap"}
+    manifests.put_files("overlays/prod", tmp_path)
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "rgd").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "rgd").chmod(0o755)
+    (container,) = pod["containers"]
+    (script,) = container["args"]
+    for path in (manifests.IN_POD, "/reports"):
+        script = script.replace(path, f"{tmp_path}{path}")
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    called = subprocess.check_output([*container["command"], script], env=environ, text=True)
+    words = called.split()
+    day = date.fromisoformat(Path(words[3]).name)
+    assert words == [
+        *("report", "s3://rgd-usage-log", "--out", f"{tmp_path}/reports/{day}"),
+        *("--from", f"{day}T00:00:00Z", "--to", f"{day + timedelta(days=1)}T00:00:00Z"),
+    ]
 
 
 def test_images_have_the_version_of_this_tree() -> None:
