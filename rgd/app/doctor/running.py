@@ -37,6 +37,14 @@ def url_of(settings: Settings) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def named_as(settings: Settings, seen: Seen | str) -> Settings:
+    """The settings; where they leave the broker's name to its default, with the name of the daemon that runs."""
+    name = None if isinstance(seen, str) else seen.name
+    if name is None or "name" in settings.broker.model_fields_set:
+        return settings
+    return settings.model_copy(update={"broker": settings.broker.model_copy(update={"name": name})})
+
+
 async def look(client: DaemonClient) -> Seen:
     """Ask a daemon what it says of itself.
 

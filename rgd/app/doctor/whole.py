@@ -16,6 +16,7 @@ async def examine(settings: Settings, seen: running.Seen | str, *, reports: bool
         seen: what the daemon that runs said; why there is none.
         reports: look also at what `rgd report` needs.
     """
+    settings = running.named_as(settings, seen)
     clock = SystemClock()
     is_running = isinstance(seen, running.Seen)
     where = exchange.Whereabouts(settings, clock, is_running=is_running)

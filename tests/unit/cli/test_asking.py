@@ -53,7 +53,7 @@ def reached(
         ("probe", "--ready"),
         ("top", "--once"),
         ("top", "--once", "--json"),
-        ("doctor", "--broker", "broker-1"),
+        ("doctor",),
     ],
     ids=" ".join,
 )
