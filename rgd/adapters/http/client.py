@@ -7,6 +7,7 @@ Not on any hot path of the daemon; a gateway brings its own HTTP client.
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -230,8 +231,7 @@ class DaemonClient:
             yield
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             # A ValueError is an address that is none.
-            why = str(error) or type(error).__name__
-            raise DaemonUnreachable(f"no daemon answers at {self._told}: {why}") from error
+            raise DaemonUnreachable(f"no daemon answers at {self._told}: {_why(error)}") from error
 
     @staticmethod
     def _result(status: int, path: str, content: bytes) -> Any:
@@ -255,6 +255,15 @@ def attachment_path(name: str) -> str:
     namespace = namespace_of_topic(name)
     topic = rest.removeprefix(f"{namespace}/")
     return f"/admin/v2/{domain}/{namespace}/{_part(topic)}/resourcegroup"
+
+
+def _why(error: Exception) -> str:
+    """What the operating system says, where it is that; aiohttp says it with much around it."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        if number > 0 and not isinstance(error.os_error, ssl.SSLError | ssl.CertificateError):
+            return os.strerror(number)
+    return str(error) or type(error).__name__
 
 
 def _part(name: str) -> str:

@@ -91,6 +91,7 @@ async def _run(check: str, look: Look) -> list[Finding]:
     except RgdError as error:
         report.refused(error)
     except OSError as error:
-        report.fault(f"{error.filename or check}: {error.strerror or error}")
+        why = f"{error.filename or check}: {error.strerror or error}"
+        report.fault(f"{why}; make it readable for this user, or name another one")
     # A copy: what hangs may go on in its thread.
     return [*report.findings]

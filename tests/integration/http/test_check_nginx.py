@@ -8,7 +8,7 @@ import re
 import socket as socketlib
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -67,9 +67,11 @@ def snippets() -> list[str]:
 @pytest.fixture
 def socket(door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path) -> Iterator[Path]:
     """Where an nginx listens that asks the door; it runs until the test ends."""
-    yield from run_nginx(snippets()[0], door.server.port, behind[0], tmp_path)
+    with run_nginx(snippets()[0], door.server.port, behind[0], tmp_path) as listening:
+        yield listening
 
 
+@contextmanager
 def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path) -> Iterator[Path]:
     """Where an nginx with this configuration listens.
 
@@ -94,8 +96,10 @@ def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path)
     # It returns once the daemon that it leaves behind listens.
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    yield listening
-    subprocess.run([*command, "-s", "stop"], capture_output=True, timeout=60, check=True)
+    try:
+        yield listening
+    finally:
+        subprocess.run([*command, "-s", "stop"], capture_output=True, timeout=60, check=True)
 
 
 async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
@@ -138,7 +142,7 @@ async def test_without_a_daemon_nginx_does_what_the_page_says(
     with closing(socketlib.socket()) as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
-        for listening in run_nginx(configuration, port, behind[0], tmp_path):
+        with run_nginx(configuration, port, behind[0], tmp_path) as listening:
             connector = aiohttp.UnixConnector(str(listening))
             async with (
                 aiohttp.ClientSession(connector=connector) as session,
@@ -152,7 +156,7 @@ async def test_nginx_takes_the_names_from_the_request(
     door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path
 ) -> None:
     """And callers can neither take another's name nor ask for less."""
-    for listening in run_nginx(snippets()[2], door.server.port, behind[0], tmp_path):
+    with run_nginx(snippets()[2], door.server.port, behind[0], tmp_path) as listening:
         connector = aiohttp.UnixConnector(str(listening))
         async with aiohttp.ClientSession(connector=connector) as session:
 
