@@ -83,8 +83,16 @@ class Door:
     tls_cert: TlsCert = None
     tls_key: TlsKey = None
 
-    def ask(self, calls: Callable[["DaemonClient"], Awaitable[_Answer]]) -> _Answer:
+    def ask(
+        self,
+        calls: Callable[["DaemonClient"], Awaitable[_Answer]],
+        trust: ssl.SSLContext | None = None,
+    ) -> _Answer:
         """Open a client and make some calls.
+
+        Args:
+            calls: makes them.
+            trust: whom to trust where the options name nobody.
 
         Raises:
             ConfigError: the address, the token file or the request is malformed.
@@ -97,7 +105,7 @@ class Door:
                 f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {self.url}"
             )
             raise ConfigError(Fault(SOURCE, "--url", expected))
-        return asyncio.run(self._ask(calls, self._token(), self._tls()))
+        return asyncio.run(self._ask(calls, self._token(), self._tls() or trust))
 
     async def _ask(
         self,

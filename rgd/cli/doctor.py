@@ -62,7 +62,7 @@ def doctor(
 
 def _findings(setup: Setup, door: Door, *, reports: bool) -> "list[Finding]":
     from rgd.app.doctor.findings import Finding, State
-    from rgd.app.doctor.running import look, url_of
+    from rgd.app.doctor.running import look, own_trust, url_of
     from rgd.app.doctor.whole import examine
 
     try:
@@ -70,10 +70,11 @@ def _findings(setup: Setup, door: Door, *, reports: bool) -> "list[Finding]":
     except ConfigError as error:
         return [Finding("settings", State.FAULT, str(fault)) for fault in error.faults]
     is_named = door.url != DEFAULT_URL
+    trust = None
     if not is_named:
-        door = replace(door, url=url_of(settings))
+        door, trust = replace(door, url=url_of(settings)), own_trust(settings)
     try:
-        seen: Seen | str = door.ask(look)
+        seen: Seen | str = door.ask(look, trust)
     except ConfigError:
         raise
     except RgdError as error:

@@ -1,6 +1,7 @@
 """A daemon that runs: what it says of itself, and whether it is the one of these settings."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,6 +9,7 @@ from typing import Any, Final
 from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
 from rgd.app.doctor.findings import Report
 from rgd.config.settings import Settings
+from rgd.config.values import split_address
 
 #: Longest time that a daemon is waited for.
 DAEMON_S: Final = 1.5
@@ -30,11 +32,28 @@ class Seen:
 
 
 def url_of(settings: Settings) -> str:
-    """Where a daemon of these settings answers."""
-    host, port = settings.http.address
+    """Where a daemon of these settings is asked: without certificates, if it listens in such a way."""
+    http = settings.http
+    if http.unix_socket is not None:
+        return f"unix://{http.unix_socket.absolute()}"
+    is_secured = http.tls_cert is not None and http.probe_listen is None
+    address = http.listen if http.tls_cert is None else http.probe_listen or http.listen
+    host, port = split_address(address)
     host = _ANY.get(host, host)
-    scheme = "https" if settings.http.tls_cert else "http"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"http{'s' if is_secured else ''}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def own_trust(settings: Settings) -> ssl.SSLContext | None:
+    """Trusts the daemon's own certificate, by whatever name: it is asked on its own machine."""
+    if settings.http.tls_cert is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.http.tls_cert)
+    except OSError:
+        return None  # `certificates` says what is wrong with it
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def named_as(settings: Settings, seen: Seen | str) -> Settings:
@@ -83,7 +102,9 @@ async def daemon(report: Report, settings: Settings, seen: Seen | str) -> None:
             f"it runs and is not ready: {seen.readiness['reason']} (docs/operations.md has the remedies)"
         )
     if seen.brokers is None:
-        report.warning("it does not show its peers; give a token of scope read with --token-file")
+        report.warning(
+            "it does not show its peers there; give a token of scope read with --token-file, or --url and --tls-ca"
+        )
         return
     names = ", ".join(f"{one['broker']} ({one['age_s']:.1f} s)" for one in seen.brokers)
     expected = settings.exchange.expected_brokers

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,10 +228,14 @@ def test_a_daemon_that_runs_is_judged_by_what_it_says(
 ) -> None:
     # Settings that name no broker are taken for those of the daemon that runs.
     monkeypatch.delenv("RGD_BROKER__NAME")
-    with running_daemon(sound / "running", PolicySnapshot()) as daemon:
-        asks = ("doctor", "--json", "--url", daemon.url)
-        plain = rgd(*asks)
+    socket = sound / "rgd.sock"
+    with running_daemon(sound / "running", PolicySnapshot(), unix_socket=socket) as daemon:
+        plain = rgd("doctor", "--json")
         assert (plain.code, findings(plain, "fault")) == (0, [])
+        assert f"daemon: brokers, and when each was last heard: {BROKER} (0.0 s)" in findings(
+            plain, "ok"
+        )
+        asks = ("doctor", "--json", "--url", daemon.url)
         [other] = findings(rgd(*asks, "--broker", "b2"), "fault")
         daemon.daemon.drain()
         drained = rgd(*asks)
@@ -243,6 +248,27 @@ def test_a_daemon_that_runs_is_judged_by_what_it_says(
     away = rgd(*asks)
     assert away.code == 1
     assert "start one with `rgd serve`" in findings(away, "fault")[0]
+
+
+@pytest.mark.parametrize("is_apart", [False, True], ids=["https", "probes"])
+def test_a_daemon_with_certificates_is_asked_without_options(
+    rgd: Rgd, sound: Path, monkeypatch: pytest.MonkeyPatch, is_apart: bool
+) -> None:
+    """By its own certificate, which is of another name in a pod; or where probes need none."""
+    for name in ("HTTP__UNIX_SOCKET", "BROKER__NAME"):
+        monkeypatch.delenv(f"RGD_{name}")
+    cert, key = make_certificate(sound, days=60, name="DNS:rgd.rgd.svc")
+    http: dict[str, Any] = {"tls_cert": cert, "tls_key": key}
+    if is_apart:
+        http["probe_address"] = ("127.0.0.1", 0)
+    with running_daemon(sound / "running", PolicySnapshot(), **http) as daemon:
+        setting, url = ("PROBE_LISTEN", daemon.probe_url) if is_apart else ("LISTEN", daemon.url)
+        monkeypatch.setenv(f"RGD_HTTP__{setting}", url.partition("://")[2])
+        outcome = rgd("doctor", "--json")
+    assert (outcome.code, findings(outcome, "fault")) == (0, [])
+    assert "daemon: it runs and is ready" in findings(outcome, "ok")
+    warned = [one for one in findings(outcome, "warning") if "does not show its peers" in one]
+    assert len(warned) == is_apart
 
 
 @pytest.mark.embedded
