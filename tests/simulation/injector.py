@@ -40,7 +40,7 @@ PLACES = (
     ("rounds", "finish"),
     ("rounds", "early"),
     ("rounds", "advertised_at"),
-    ("rounds._row_slots", "find"),
+    ("rounds", "_slots_of"),
     ("rounds.demand", "tick"),
     ("rounds.demand", "measure"),
     ("rounds.demand", "close"),

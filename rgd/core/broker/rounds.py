@@ -14,18 +14,17 @@ decides when a round ends. In names, "slots" are slot ids.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from rgd.core.broker.row_slots import RowSlots, state_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.demand.counters import Counters
+from rgd.core.demand.counters import FREED, Counters
 from rgd.core.demand.ending import Ending
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
@@ -47,9 +46,6 @@ from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
-
-#: How often a row that is to be looked up counts in a slice of a round's end.
-NEW_ROW_COST: Final = 2
 
 #: How often a round continues after a fault; after one more, the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
@@ -85,7 +81,6 @@ class Rounds:
         self._index = index
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
-        self._row_slots = RowSlots(limiter, sharing, self.demand)
         self._suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
@@ -182,8 +177,10 @@ class Rounds:
         if not self._ticking:
             self._ticked_at = now
             self._ticking = len(self._news.touched)
-        block = self._news.collect(min(self._ticking, self._bounds.block_rows))
-        self._ticking -= len(block)
+        self._free_dropped()
+        collected = self._news.collect(min(self._ticking, self._bounds.block_rows))
+        self._ticking -= len(collected)
+        block = [one for one in collected if one.row != FREED]
         self.groups_worked += len(block)
         jumped = self.demand.tick(block)
         self._call_out(jumped)
@@ -202,6 +199,12 @@ class Rounds:
     def _call_out(self, counters: Iterable[Counters]) -> None:
         self.urgent.update((state_of(one).key, None) for one in counters)
 
+    def _free_dropped(self) -> None:
+        """Free the rows of groups that no longer exist."""
+        for counters in self._news.dropped:
+            self.demand.free(counters)
+        self._news.dropped.clear()
+
     def early(self, now: Nanos) -> UsageColumns:
         """Pick rows that have jumped and are worth an early report, at most a slice.
 
@@ -210,19 +213,20 @@ class Rounds:
         keys = list(islice(self.urgent, self._bounds.slice_groups))
         for key in keys:
             del self.urgent[key]
+        self._free_dropped()
         called = [state for key in keys if (state := self._limiter.state(key)) is not None]
         states = list(dict.fromkeys([*self._follow_up, *called]))
-        states = [state for state in states if self._sharing.slot_of(state.key) != NO_SLOT]
+        slots = self._slots_of([state.counters for state in states])
+        has_slot = [slot != NO_SLOT for slot in slots.tolist()]
+        states, slots = list(compress(states, has_slot)), slots[has_slot]
         if not states:
             return NO_USAGE
-        slots = self._slots(states)
         is_new = ~self._suppression.is_advertised(slots)
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
         short = self._sharing.is_short(slots)
         counters = self._counters(states)
         measured = self.demand.measure(counters, now)
-        kinds = np.array([kind_code(state.key.kind) for state in states], np.uint8)
-        rows = self._suppression.steadied(slots, _rows(states, kinds, measured))
+        rows = self._suppression.steadied(slots, _rows(states, _kinds(states), measured))
         picked = self._suppression.pick(slots, rows, anyway=False)
         self._sent_early.update(slots[picked].tolist())
         self._advertise(states, slots, short, measured)
@@ -236,10 +240,8 @@ class Rounds:
         self._snapshot = self._sharing.snapshot
         self._faults_in_round = 0
         self._joined = None
-        if self._row_slots.are_outdated:
-            # Rows of groups that were deleted are freed when they are found.
-            self.demand.recover()
-        touched = list(self._news.touched)
+        self._free_dropped()
+        touched = [one for one in self._news.touched if one.row != FREED]
         self._found = self.demand.begin(touched, now)
         self.is_small = False
         if len(touched) <= self._bounds.wake_rows:
@@ -315,17 +317,16 @@ class Rounds:
 
     def _close(self, now: Nanos) -> None:
         """Close the windows of a block of groups."""
-        rows = self._next_rows()
+        self._free_dropped()
+        rows, self._pending = np.split(self._pending, [self._bounds.block_rows])
         of_rows = [self.demand.counters[row] for row in rows.tolist()]
         counters = [one for one in of_rows if one is not None]
-        if len(counters) < len(rows):
-            rows = _column([one.row for one in counters])
         self.groups_worked += len(counters)
-        slots = self._row_slots.find(rows, counters)
+        slots = self._slots_of(counters)
         has_slot = slots != NO_SLOT
         if not has_slot.all():
             counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
-            rows, slots = rows[has_slot], slots[has_slot]
+            slots = slots[has_slot]
         self._closed.append(slots)
         # If anything raises before the block is logged, these windows are lost.
         self._at_hand = len(counters)
@@ -336,7 +337,7 @@ class Rounds:
             return
         kept = closed.kept
         states = [state_of(counters[at]) for at in kept.tolist()]
-        kinds = self._row_slots.kinds(rows[kept])
+        kinds = _kinds(states)
         self._block = _Block(states, slots[kept], kinds, short[kept], closed)
         self._at_hand = len(states)
 
@@ -388,8 +389,12 @@ class Rounds:
             row_of(one)
         return counters
 
-    def _slots(self, states: Iterable[GroupState]) -> Ints:
-        return _column([self._sharing.slot_of(state.key) for state in states])
+    def _slots_of(self, counters: Sequence[Counters]) -> Ints:
+        """[counters] slot ids, `NO_SLOT` for none; a group keeps its own until it is dropped."""
+        for one in counters:
+            if one.slot == NO_SLOT and one.row != FREED:
+                one.slot = self._sharing.slot_of(state_of(one).key)
+        return _column([one.slot for one in counters])
 
     def _take_back_the_gone(self) -> bool:
         """Take back what was advertised of a slice of deleted groups; whether that was all."""
@@ -430,13 +435,16 @@ class Rounds:
         self._shown, self._picked = ShareBlocks(len(rows)), UsageBlocks(len(rows))
         self.is_small = len(rows) <= self._bounds.slice_groups
 
-    def _next_rows(self) -> Ints:
-        """Remove the next block from the rows to close."""
-        rows = self._pending[: self._bounds.block_rows]
-        costs = np.where(self._row_slots.is_missing(rows), NEW_ROW_COST, 1)
-        count = int(np.searchsorted(np.cumsum(costs), self._bounds.block_rows, side="right"))
-        rows, self._pending = np.split(self._pending, [max(1, count)])
-        return rows
+
+def state_of(counters: Counters) -> GroupState:
+    """The group that the counters belong to."""
+    state = counters.state
+    assert isinstance(state, GroupState), "counters are a group's"
+    return state
+
+
+def _kinds(states: Iterable[GroupState]) -> Codes:
+    return np.array([kind_code(state.key.kind) for state in states], np.uint8)
 
 
 def _column(numbers: Sequence[int]) -> Ints:

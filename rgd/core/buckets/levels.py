@@ -213,19 +213,23 @@ class Levels:
         state, group = self._groups.get(key), self._snapshot.groups.get(key.group)
         if group is None:
             self.drop(key)
-        elif state is not None and (
-            state.share != share
-            or state.generation != self._group_change.generation
+        elif state is None:
+            return
+        elif (
+            state.generation != self._group_change.generation
             or state.burst_ns != self.group_burst_ns
         ):
             self._refresh(state, group, share, now)
+        elif state.share != share:
+            self._set_rates(state, state.quota, share, now)
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
         state = self._groups.pop(key, None)
-        self._splits.pop(key, None)
-        if state is not None and state.generation != self._group_change.generation:
-            self._group_change.left -= 1
+        if state is not None:
+            self._splits.pop(key, None)
+            self.news.dropped.append(state.counters)
+            self._group_change.left -= state.generation != self._group_change.generation
 
     def end_round(self, now: Nanos) -> None:
         """Begin to weigh the topics of divided shares.

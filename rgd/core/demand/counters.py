@@ -18,7 +18,7 @@ from rgd.core.bounds import BOUNDS
 from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import COUNT_MAX, Nanos, Pair
 
-#: Values of `Counters.row` without a row: never assigned, and freed.
+#: Values of `Counters.row` and `slot` without one: not assigned, and freed for ever.
 NO_ROW: Final = -1
 FREED: Final = -2
 
@@ -31,6 +31,8 @@ class News:
         self.touched: deque[Counters] = deque()
         #: The counters of groups that refused work and that no report has shown.
         self.unreported: list[Counters] = []
+        #: The counters of groups that no longer exist; nothing adds to them any more.
+        self.dropped: list[Counters] = []
         #: Called when there is something again, so that the plane's next wake is planned.
         self.on_news: Callable[[], None] = _nobody_listens
 
@@ -56,8 +58,10 @@ class Counters:
     news: News
     #: The group of these counters, for the tick.
     state: object = None
-    #: The row in the table of demand; `NO_ROW` before it has one, `FREED` after it was freed.
+    #: The row in the table of demand; `NO_ROW` before it has one, `FREED` once its group was dropped.
     row: int = NO_ROW
+    #: The slot id of the group; `NO_ROW` while it has none.
+    slot: int = NO_ROW
     #: All requests; those marked as retries; refused ones that count for the group.
     requests: int = 0
     retries: int = 0

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.demand import slots as slots_
-from rgd.core.demand.counters import FREED, Counters
+from rgd.core.demand.counters import FREED, NO_ROW, Counters
 from rgd.core.demand.credit import learn_credit
 from rgd.core.demand.ending import Ending
 from rgd.core.demand.estimator import Estimates, History, Seen, end_round, report_early
@@ -104,18 +104,17 @@ class DemandTable:
                 if row == len(self._slots.rests):
                     self._slots.grow(capacity_for(row + 1))
                     self._history.grow(capacity_for(row + 1))
-            window = self._slots.window[row]
-            if counters.row == FREED:
-                # Earlier requests were counted in its former row.
-                window[...] = read([counters])[0]
-            window[AT] = counters.touched_at
+            self._slots.window[row, AT] = counters.touched_at
             self.counters[row] = counters
             counters.row = row
         return counters.row
 
     def free(self, counters: Counters) -> None:
-        """Free the row of a removed group's counters."""
+        """Free the row of a dropped group's counters, which get none again."""
         row, counters.row = counters.row, FREED
+        counters.slot = NO_ROW
+        if row < 0:
+            return
         self.counters[row] = None
         self._free.append(row)
         self._slots.reset(np.array([row]))

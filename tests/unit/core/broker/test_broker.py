@@ -179,7 +179,7 @@ def test_a_round_of_many_groups_takes_several_wakes_and_is_told_once(live: Desk)
     assert live.wake(3000) == ()
     # It wants to go on at once, and does not mind when it does.
     assert live.wake_at == 3000
-    for _ in range(11):
+    for _ in range(7):
         assert live.wake(3000) == ()
         assert live.wake_at == 3000
     record, told = live.wake(3004)

@@ -9,7 +9,6 @@ import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds, ExchangeBounds
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import NEW_ROW_COST
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
@@ -57,10 +56,10 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
         house.ask(3, at=0, group=name)
     house.rounds.begin(ms(1000))
     assert house.rounds.is_ending
-    # Each group is closed and then logged. New rows cost more.
+    # Each group is closed and then logged.
     slices = house.step_through(1000)
     assert sum(slices) == 2 * len(MANY)
-    assert max(slices) <= BOUNDS.rounds.block_rows // NEW_ROW_COST
+    assert max(slices) == BOUNDS.rounds.block_rows
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
@@ -69,10 +68,7 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     for name in MANY:
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
-    # Nothing is new now.
-    slices = house.step_through(2000)
-    assert sum(slices) == 2 * len(MANY)
-    assert BOUNDS.rounds.block_rows // NEW_ROW_COST < max(slices) <= BOUNDS.rounds.block_rows
+    assert sum(house.step_through(2000)) == 2 * len(MANY)
 
 
 def test_touched_rows_wake_in_slices_and_no_tick_comes_between() -> None:
