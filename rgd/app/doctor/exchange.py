@@ -21,7 +21,9 @@ from rgd.app.doctor.machine import existing, try_to_write
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
+from rgd.errors import Unavailable
 from rgd.ports.exchange import Received
+from rgd.ports.stock import StockError
 from rgd.wire.dialect import CompactDialect
 from rgd.wire.errors import WireError
 
@@ -140,11 +142,20 @@ async def admin(report: Report, where: Whereabouts) -> None:
         if abs(off_s) > CLOCK_S:
             report.fault(f"this machine's clock is {off_s:+.0f} s from Pulsar's; {_SET_CLOCKS}")
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:
-        client = StockClient(stock_settings(settings.exchange))
-        try:
-            await client.prepare()
-            for names_of in ("resourcegroups", "tenants"):
-                await client.get(names_of, answers.NAMES)
-        finally:
-            await client.close()
-        report.ok("Pulsar's groups and tenants can be read")
+        await _followed(report, settings)
+
+
+async def _followed(report: Report, settings: Settings) -> None:
+    """Whether Pulsar's policies can be read."""
+    client = StockClient(stock_settings(settings.exchange))
+    try:
+        await client.prepare()
+        for names_of in ("resourcegroups", "tenants"):
+            await client.get(names_of, answers.NAMES)
+    except StockError as error:
+        raise Unavailable(
+            f"policies.source: {error}; check exchange.admin_url, and that exchange.admin_token_file is of a superuser"
+        ) from error
+    finally:
+        await client.close()
+    report.ok("Pulsar's groups and tenants can be read")

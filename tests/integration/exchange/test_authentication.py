@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,10 @@ from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
 from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.app.clock import SystemClock
 from rgd.app.daemon import RgdDaemon
+from rgd.app.doctor.exchange import Whereabouts, admin
+from rgd.app.doctor.findings import State, run_all
 from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
@@ -180,6 +184,37 @@ def test_the_doctor_names_what_pulsar_refuses_and_nothing_where_it_lets_in(
     assert faults(role=ADMIN, namespace="public/none") == ""
     missing = faults(role=ADMIN, namespace="public/none", RGD_EXCHANGE__ADMIN_URL="")
     assert "the namespace public/none is missing: set exchange.admin_url" in missing
+
+
+async def test_the_doctor_sees_pulsars_clock_and_whether_its_policies_can_be_followed(
+    secured: SecuredPulsar, token_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = {"allowedClusters": [CLUSTER], "adminRoles": ["followed-admin"]}
+    secured.admin("PUT", "tenants/followed", tenant)
+    environment = {
+        "RGD_EXCHANGE__URL": secured.pulsar.service_url,
+        "RGD_EXCHANGE__ADMIN_URL": secured.pulsar.admin_url,
+        "RGD_EXCHANGE__ADMIN_TOKEN_FILE": str(token_file),
+        "RGD_EXCHANGE__TOPIC": "non-persistent://followed/rgd/usage",
+        "RGD_POLICIES__SOURCE": "pulsar-admin",
+    }
+    where = Whereabouts(load_settings(None, environment, {}), SystemClock(), is_running=False)
+
+    async def told(role: str) -> list[str]:
+        rewrite(token_file, secured.token(role))
+        [*found] = await run_all([("admin API", partial(admin, where=where))])
+        return [one.text for one in found if one.state is State.FAULT]
+
+    assert await told(ADMIN) == []
+    [refused] = await told("followed-admin")
+    assert "resourcegroups answered 40" in refused
+    assert "exchange.admin_token_file is of a superuser" in refused
+    here = SystemClock().unix_ms
+    monkeypatch.setattr(SystemClock, "unix_ms", lambda _: here() + 3_600_000)
+    [off] = await told(ADMIN)
+    assert re.match(
+        r"this machine's clock is \+(3599|3600|3601) s from Pulsar's; set the clocks", off
+    )
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
