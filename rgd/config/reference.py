@@ -42,6 +42,7 @@ is an error. Sizes are bytes or text such as `64 MiB` or `5 MB`.
 _GROUPS: Final = """\
 ## The groups file
 
+<!-- tested: tests/unit/config/test_reference.py -->
 ```yaml
 groups:
   gold:
@@ -116,6 +117,7 @@ Daemons with the same content report the same hash, whatever the order of its li
 _TOKENS: Final = """\
 ## The tokens file
 
+<!-- tested: tests/unit/config/test_reference.py -->
 ```yaml
 - {name: gateway, token: 0f3c9b7ad1, scopes: [query]}
 - {name: grafana, token_sha256: 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8, scopes: [read]}

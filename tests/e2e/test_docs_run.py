@@ -28,6 +28,8 @@ PAGE_TIMEOUT_S = 240
 PRINTED_CHARS_MAX = 3000
 #: Taken over from this run: where Java is, and what a CI says of itself.
 _ENVIRONMENT = ("JAVA_HOME", "CI")
+#: What a fresh clone does not have, or what is a page's own.
+_OWN = {".venv", ".git", "rgd-log", "rgd-exchange", "demo-out"}
 
 #: SIOCSIFFLAGS with IFF_UP | IFF_RUNNING: the loopback of a new network is down.
 _LOOPBACK_UP = """
@@ -64,7 +66,8 @@ def test_a_page_runs_as_printed(page: Path, tmp_path: Path, request: pytest.Fixt
     for folder in folders:
         folder.mkdir()
     _furnish(folders[0])
-    path = [*_components(needs(text)), *os.environ["PATH"].split(":")]
+    pulsar = [str(ensure_distribution() / "bin")] if "pulsar" in needs(text) else []
+    path = [*pulsar, *os.environ["PATH"].split(":")]
     failed = _live(_script(found, *folders), tmp_path, [str(folders[0] / ".venv" / "bin"), *path])
     at = int((tmp_path / "at").read_text() or 0)
     assert not failed, f"{page.name}:{at}: {failed}\n{_printed(folders[2], found, at)}"
@@ -73,9 +76,7 @@ def test_a_page_runs_as_printed(page: Path, tmp_path: Path, request: pytest.Fixt
 
 def _furnish(folder: Path) -> None:
     """As a clone after `make setup`, so that this does nothing when a page runs it."""
-    for name in ("rgd", "sim", "bench", "docs", "examples", "k8s", "tests", "proto", "Makefile"):
-        (folder / name).symlink_to(ROOT / name)
-    for name in ("pyproject.toml", "constraints.txt", "Dockerfile"):
+    for name in {path.name for path in ROOT.iterdir()} - _OWN:
         (folder / name).symlink_to(ROOT / name)
     (folder / ".venv").mkdir()
     for name in ("bin", "lib", "pyvenv.cfg"):
@@ -83,15 +84,11 @@ def _furnish(folder: Path) -> None:
     (folder / ".venv" / ".installed").touch()
 
 
-def _components(names: Sequence[str]) -> list[str]:
-    """Folders of programs that a page needs."""
-    return [str(ensure_distribution() / "bin") for name in names if name == "pulsar"]
-
-
 def _script(found: Sequence[Block], page: Path, home: Path, printed: Path, etc: Path) -> str:
     """What bash runs for a page: a step for each block, whose output goes to a file of its own."""
     lines = [shlex.join([sys.executable, "-c", _LOOPBACK_UP]), _PREAMBLE.format(etc=etc)]
-    lines += [f"cd {page}", f"export HOME={home}"]
+    # Java does not take a user's home from $HOME.
+    lines += [f"cd {page}", f"export HOME={home} PULSAR_EXTRA_OPTS=-Duser.home={home}"]
     for block in found:
         lines += [f"echo {block.line} > {printed.parent}/at", _step(block, printed)]
     return "\n".join(lines) + "\n"
@@ -134,6 +131,7 @@ def _live(script: str, folder: Path, path: Sequence[str]) -> str:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     said = (folder / "bash.log").read_text(errors="replace")
     return f"ended with {status}: {said[-PRINTED_CHARS_MAX:]}" if status else ""
 

@@ -34,11 +34,12 @@ from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockRefused
 from tests.contract.exchange.backends import lost
 from tests.support.exchanges import hears_itself
-from tests.support.pulsar_standalone import CLUSTER
+from tests.support.pulsar_standalone import CLUSTER, pulsar_shell
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
 pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("spark")]
 
+PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 TIMEOUT_S = 60
 NAMESPACE = "public/rgd"
 USAGE = f"non-persistent://{NAMESPACE}/usage"
@@ -49,8 +50,8 @@ POLICIES = f"persistent://{NAMESPACE}/policies"
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredPulsar]:
     pulsar = SecuredPulsar(tmp_path_factory.mktemp("secured"))
     # What docs/security.md says that the daemon's role needs, and nothing more.
-    pulsar.admin("PUT", f"namespaces/{NAMESPACE}")
-    pulsar.admin("POST", f"namespaces/{NAMESPACE}/permissions/rgd", ["produce", "consume"])
+    commands = re.findall(r"^pulsar-(admin .*)$", PAGE.read_text(), re.MULTILINE)
+    pulsar_shell(commands, admin_url=pulsar.pulsar.admin_url, token=pulsar.token(ADMIN))
     yield pulsar
     pulsar.close()
 

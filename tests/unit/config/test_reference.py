@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def example(heading: str) -> str:
-    found = re.search(rf"## {heading}\n\n```yaml\n(.*?)```", page(), re.DOTALL)
+    found = re.search(rf"## {heading}\n\n<!-- [^\n]* -->\n```yaml\n(.*?)```", page(), re.DOTALL)
     assert found
     return found[1]
 
