@@ -7,10 +7,8 @@ segment says of itself, the attachments, and the findings.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import output
 from rgd.analysis.asked import Asked
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.explained import groups_of, merged_attached
@@ -18,7 +16,7 @@ from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import opened
 from rgd.analysis.places import Segment
-from rgd.analysis.schema import HEADERS, PACKED, PACKETS, WINDOWS, arrow, ddl
+from rgd.analysis.schema import HEADERS, PACKED, PACKETS, ddl
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -50,6 +48,8 @@ class Judged:
     attached: Mapping[str, list[str]]
     #: One for each group, kind and dimension, without the causes that only the driver knows.
     findings: list[dict[str, Any]]
+    #: The only ones that were asked about, so that windows of others are to be removed; None: all.
+    groups: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,12 @@ class Job:
         clocks = align_clocks(headers, sampling, round_ms)
         return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
 
-    def judge(self, spark: "SparkSession", timing: Timing, window_ms: int, windows: Path) -> Judged:
-        """Reduce and judge all rows, and write the windows as Parquet to a new folder."""
+    def judge(
+        self, spark: "SparkSession", timing: Timing, window_ms: int, windows: str | None
+    ) -> Judged:
+        """Reduce and judge all rows, and write the windows as Parquet to a place (`output.Part`), if there is one."""
         packets = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
         together = packets.repartition("bucket").sortWithinPartitions("bucket")
-        windows.mkdir()
         packets = together.mapInArrow(
             self._judge(timing, window_ms, windows), ddl(PACKED)
         ).toArrow()
@@ -112,15 +113,13 @@ class Job:
             if said["group"] and said["kind"] is None
         )
         groups = groups_of(self.asked.tenants, attached)
-        if groups is not None:
-            output.keep_groups(windows, groups)
         findings = [
             json.loads(said["findings"])
             for said in found
             if said["kind"] is not None and (groups is None or said["group"] in groups)
         ]
         stats = [Stats.from_json(said["findings"]) for said in found if said["group"] is None]
-        return Judged(stats, attached, findings)
+        return Judged(stats, attached, findings, groups)
 
     def _places(self, spark: "SparkSession") -> "DataFrame":
         """The number of a row is the index of its segment; small segments are read together."""
@@ -164,30 +163,30 @@ class Job:
 
         return read
 
-    def _judge(self, timing: Timing, window_ms: int, windows: Path) -> _Work:
+    def _judge(self, timing: Timing, window_ms: int, windows: str | None) -> _Work:
         """An executor's work on packets in the order of their buckets: write the windows, tell the rest."""
         scenarios = self.asked.scenarios
 
         def judge(packets: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
             import pyarrow.compute as pc
-            import pyarrow.parquet as pq
             from pyspark import TaskContext
 
             from rgd.analysis.judging import judged
+            from rgd.analysis.output import Part
             from rgd.analysis.packets import joined, packet_of, unpacked
 
             pieces = unpacked(packets)
             task = TaskContext.get()
             assert task is not None, "a task has a context"
-            # Another attempt has another name, and the last one that ends is the one that counts.
-            part = windows / f".{task.partitionId():05}-{task.taskAttemptId()}"
-            with pq.ParquetWriter(part, arrow(WINDOWS), compression="zstd") as file:
-                batches = judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
-                for table in joined(batches, ROW_GROUP_BYTES):
-                    file.write_table(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
-                    said = table.filter(pc.is_valid(table["findings"])).select(FOUND)
-                    yield pa.RecordBatch.from_pydict({"packet": [packet_of(said)]})
-            part.replace(windows / f"part-{task.partitionId():05}.parquet")
+            part = None if windows is None else Part(windows, task.partitionId())
+            batches = judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
+            for table in joined(batches, ROW_GROUP_BYTES):
+                if part is not None:
+                    part.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
+                said = table.filter(pc.is_valid(table["findings"])).select(FOUND)
+                yield pa.RecordBatch.from_pydict({"packet": [packet_of(said)]})
+            if part is not None:
+                part.close()
 
         return judge

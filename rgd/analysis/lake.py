@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from io import BytesIO
 from itertools import groupby
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
 from rgd.analysis.lake_names import MARKER, file_name, key_and_size, newest, row_name
 from rgd.analysis.lake_schema import LAKE_VERSION, columns_of
 from rgd.analysis.minutes import MINUTE_MS
+from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.places import Segment
 from rgd.analysis.reading import Reducer
 from rgd.analysis.rows import KIND_NAMES, named, usage_columns
@@ -110,7 +110,7 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     if _converted_size(objects, key) > segment.size:
         files.remove()
         return None
-    quality = _File("segments")
+    quality = _new_file("segments")
     quality.add(_table("segments", _quality(segment, contents)))
     objects.replace(row_name(key, segment.size), quality.close())
     files.remove_smaller()
@@ -156,7 +156,8 @@ class _Files:
         self._objects = objects
         self._key = key
         self._size = size
-        self._open: dict[str, _File] = {}
+        #: By table, the day and the file.
+        self._open: dict[str, tuple[str, ParquetBytes]] = {}
         self._parts: dict[str, int] = {}
         self._written: list[str] = []
 
@@ -170,10 +171,11 @@ class _Files:
         """Add a `pyarrow.Table` of rows of one day."""
         if not rows.num_rows:
             return
-        file = self._open.get(table)
-        if file is None or file.day != day or file.rows >= PART_ROWS_MAX:
+        of, file = self._open.get(table, ("", None))
+        if file is None or of != day or file.rows >= PART_ROWS_MAX:
             self._end(table)
-            file = self._open[table] = _File(table, day)
+            file = _new_file(table)
+            self._open[table] = day, file
         file.add(rows)
 
     def close(self) -> None:
@@ -196,36 +198,16 @@ class _Files:
                     self._objects.delete(name)
 
     def _end(self, table: str) -> None:
-        file = self._open.pop(table, None)
-        if file is not None:
+        if table in self._open:
+            day, file = self._open.pop(table)
             part = self._parts[table] = self._parts.get(table, -1) + 1
-            name = file_name(table, file.day, self._key, self._size, part)
+            name = file_name(table, day, self._key, self._size, part)
             self._objects.replace(name, file.close())
             self._written.append(name)
 
 
-class _File:
-    """A Parquet file in memory, compressed as it grows."""
-
-    def __init__(self, table: str, day: str = "") -> None:
-        import pyarrow.parquet as pq
-
-        self.day = day
-        self.rows = 0
-        self._bytes = BytesIO()
-        self._writer = pq.ParquetWriter(
-            self._bytes, arrow(columns_of(table)), compression="zstd", write_page_index=True
-        )
-
-    def add(self, rows: Any) -> None:
-        """Add a `pyarrow.Table` as a row group."""
-        self._writer.write_table(rows)
-        self.rows += rows.num_rows
-
-    def close(self) -> bytes:
-        """The whole file."""
-        self._writer.close()
-        return self._bytes.getvalue()
+def _new_file(table: str) -> ParquetBytes:
+    return ParquetBytes(columns_of(table), has_page_index=True)
 
 
 def _table(table: str, columns: Columns) -> Any:

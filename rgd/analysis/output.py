@@ -1,8 +1,12 @@
-"""The output folder of a report: checked first, replaced last.
+"""Where a report goes, a folder or a bucket: checked first, replaced last.
 
 Law: only files of an earlier report are overwritten, and they stay complete until
-the new report is complete. The new report is written to a hidden folder inside, and each of its parts replaces the
-old one by renaming. `summary.json` comes last, so that a reader that waits for it finds the rest.
+the new report is complete. The new report is put together in a hidden folder inside, or for a bucket in a temporary folder
+of this machine, and then each of its parts replaces the old one. `summary.json` comes last, so that a reader that waits for
+it finds the rest.
+
+Windows are written by tasks (`Part`), on any machine: to that hidden folder, or below a hidden name of the bucket, from
+where they come to this machine to be drawn.
 """
 
 import json
@@ -10,10 +14,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from uuid import uuid4
 
+from rgd.analysis.parquet import ParquetBytes
+from rgd.analysis.schema import WINDOWS as COLUMNS
 from rgd.errors import ConfigError, Fault
+from rgd.storage.errors import TierError
+from rgd.storage.objects import Objects, folder_of, is_url
 
 WINDOWS: Final = "windows"
 GROUPS: Final = "groups"
@@ -24,16 +34,80 @@ SUMMARY: Final = "summary.json"
 PARTS: Final = (WINDOWS, GROUPS, PAGE, SUMMARY)
 
 _STAGING: Final = ".rgd-report-"
+#: Bytes of a file of windows that a task holds before it writes it.
+PART_BYTES: Final = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A report that is put together."""
+
+    #: On this machine.
+    folder: Path
+    #: The place where tasks write windows, a folder or a bucket's URL.
+    windows: str
+
+    def fetch(self) -> Path:
+        """The folder of the windows that tasks wrote, on this machine."""
+        folder = self.folder / WINDOWS
+        if is_url(self.windows):
+            folder.mkdir()
+            bucket = Objects(self.windows)
+            for name in bucket.names(""):
+                (folder / name).write_bytes(bucket.read(name))
+        return folder
+
+
+class Part:
+    """The windows of one task, in files that are there whole or not; another attempt replaces them."""
+
+    def __init__(self, place: str, task: int) -> None:
+        self._place = place
+        self._task = task
+        self._files = 0
+        self._file = ParquetBytes(COLUMNS)
+
+    def add(self, windows: Any) -> None:
+        """Add a `pyarrow.Table` of `schema.WINDOWS`."""
+        self._file.add(windows)
+        if self._file.size >= PART_BYTES:
+            self.close()
+            self._file = ParquetBytes(COLUMNS)
+
+    def close(self) -> None:
+        """Write what is held."""
+        name = f"part-{self._task:05}-{self._files:03}.parquet"
+        self._files += 1
+        data = self._file.close()
+        if is_url(self._place):
+            Objects(self._place).replace(name, data)
+            return
+        written = Path(self._place, f".{uuid4().hex}")
+        written.write_bytes(data)
+        written.replace(written.with_name(name))
+
+
+def page_of(out: Path | str) -> str:
+    """Where a report's page is."""
+    return str(out / PAGE) if isinstance(out, Path) else f"{out.rstrip('/')}/{PAGE}"
 
 
 @contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """A folder to write the parts of a report to; `out` gets them if nothing is raised.
+def staged(out: Path | str) -> Iterator[Staging]:
+    """A place to put the parts of a report together; `out` gets them if nothing is raised.
 
     Raises:
         ConfigError: `out` cannot be written, or has other content than a report.
+        TierError: the bucket cannot be written.
     """
     check(out)
+    folder = _folder_of(out)
+    with _in_bucket(Objects(str(out))) if folder is None else _in_folder(folder) as staging:
+        yield staging
+
+
+@contextmanager
+def _in_folder(out: Path) -> Iterator[Staging]:
     is_new = not out.exists()
     staging = None
     try:
@@ -41,12 +115,13 @@ def staged(out: Path) -> Iterator[Path]:
         for left in out.glob(f"{_STAGING}*"):
             shutil.rmtree(left)
         staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=out))
-        yield staging
+        (staging / WINDOWS).mkdir()
+        yield Staging(staging, str(staging.absolute() / WINDOWS))
         for part in PARTS:
             _replace(staging, part, out)
     except OSError as exc:
         raise _unfit(
-            out, f"cannot be written ({exc.strerror or exc}); name another folder"
+            f"{out} cannot be written ({exc.strerror or exc}); name another folder"
         ) from exc
     finally:
         if staging is not None:
@@ -55,6 +130,35 @@ def staged(out: Path) -> Iterator[Path]:
             # Removed only if it is empty, which means that there is no report.
             with suppress(OSError):
                 out.rmdir()
+
+
+@contextmanager
+def _in_bucket(bucket: Objects) -> Iterator[Staging]:
+    _clear(bucket)
+    with tempfile.TemporaryDirectory(prefix=_STAGING) as made:
+        try:
+            yield Staging(Path(made), f"{bucket.place.rstrip('/')}/{_STAGING}{uuid4().hex}")
+            for part in PARTS:
+                _upload(Path(made), part, bucket)
+        finally:
+            with suppress(TierError):
+                _clear(bucket)
+
+
+def _clear(bucket: Objects) -> None:
+    for name in bucket.names(""):
+        if name.startswith(_STAGING):
+            bucket.delete(name)
+
+
+def _upload(folder: Path, part: str, bucket: Objects) -> None:
+    """Put a part in the place of the former one."""
+    files = [folder / part, *sorted((folder / part).glob("*"))]
+    made = {str(file.relative_to(folder)): file for file in files if file.is_file()}
+    for name, file in made.items():
+        bucket.replace(name, file.read_bytes())
+    for name in bucket.names(part).keys() - made.keys():
+        bucket.delete(name)
 
 
 def keep_groups(windows: Path, groups: Sequence[str]) -> None:
@@ -68,31 +172,55 @@ def keep_groups(windows: Path, groups: Sequence[str]) -> None:
     shutil.rmtree(whole)
 
 
-def check(out: Path) -> None:
-    """Refuse a folder with anything but an earlier report.
+def check(out: Path | str) -> None:
+    """Refuse a place with anything but an earlier report.
 
     Raises:
         ConfigError: names the other content.
+        TierError: a bucket cannot be read.
     """
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise _unfit(out, "is a file; name a folder")
-    try:
-        found = {entry.name for entry in out.iterdir() if not entry.name.startswith(_STAGING)}
-    except OSError as exc:
-        raise _unfit(out, f"cannot be read ({exc.strerror or exc}); name another folder") from exc
+    folder = _folder_of(out)
+    found = _names_in_bucket(Objects(str(out))) if folder is None else _names_in(folder)
+    found = {name for name in found if not name.startswith(_STAGING)}
     strange = sorted(found - set(PARTS))
     if strange:
-        raise _unfit(out, f"holds {strange[0]!r}, which is no report; name an empty or new folder")
-    if found and not _is_report(out / SUMMARY):
-        raise _unfit(out, "is not empty and holds no former report; name an empty or new folder")
+        raise _unfit(f"{out} holds {strange[0]!r}, which is no report; name an empty or new folder")
+    if found and not _is_report(out, folder):
+        raise _unfit(f"{out} is not empty and holds no former report; name an empty or new folder")
 
 
-def _is_report(summary: Path) -> bool:
+def _folder_of(out: Path | str) -> Path | None:
+    """The folder that a place is; None: it is in a bucket."""
     try:
-        return "groups" in json.loads(summary.read_bytes())
-    except (OSError, ValueError, TypeError, RecursionError):
+        return out if isinstance(out, Path) else folder_of(out)
+    except ValueError as exc:
+        raise _unfit(str(exc)) from exc
+
+
+def _names_in(folder: Path) -> set[str]:
+    if not folder.exists():
+        return set()
+    if not folder.is_dir():
+        raise _unfit(f"{folder} is a file; name a folder")
+    try:
+        return {entry.name for entry in folder.iterdir()}
+    except OSError as exc:
+        raise _unfit(
+            f"{folder} cannot be read ({exc.strerror or exc}); name another folder"
+        ) from exc
+
+
+def _names_in_bucket(bucket: Objects) -> set[str]:
+    return {name.partition("/")[0] for name in bucket.names("")}
+
+
+def _is_report(out: Path | str, folder: Path | None) -> bool:
+    try:
+        read = (
+            Objects(str(out)).read(SUMMARY) if folder is None else (folder / SUMMARY).read_bytes()
+        )
+        return "groups" in json.loads(read)
+    except (OSError, ValueError, TypeError, RecursionError, TierError):
         return False
 
 
@@ -104,5 +232,5 @@ def _replace(staging: Path, part: str, out: Path) -> None:
         (staging / part).replace(target)
 
 
-def _unfit(out: Path, why: str) -> ConfigError:
-    return ConfigError(Fault("command line", "--out", f"{out} {why}"))
+def _unfit(why: str) -> ConfigError:
+    return ConfigError(Fault("command line", "--out", why))

@@ -12,7 +12,6 @@ written as Parquet. The findings come back with them; the page is drawn here.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -61,8 +60,8 @@ class Summary:
     #: One for each group, kind and dimension, the keys of docs/report.md.
     groups: tuple[dict[str, Any], ...]
     facts: LogFacts
-    #: Where the page is.
-    page: Path
+    #: Where the page is: a path, or a bucket's URL.
+    page: str
     #: What was asked.
     asked: Asked = EVERYTHING
 
@@ -114,7 +113,7 @@ class Summary:
 
 def run_report(
     paths: Sequence[str],
-    out: Path,
+    out: Path | str,
     *,
     master: str | None = None,
     window_s: float | None = None,
@@ -125,8 +124,8 @@ def run_report(
 
     Args:
         paths: log folders, segment files and tiers (`places`); tasks read them, so each machine must see them.
-        out: folder to write `report.html`, `summary.json` and `windows/` to; with a remote `master`
-            it must be one that all machines see.
+        out: where `report.html`, `summary.json`, `windows/` and `groups/` go: a folder, or `s3://BUCKET[/PREFIX]`;
+            with a remote `master` a folder must be one that all machines see.
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
             in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
@@ -137,6 +136,7 @@ def run_report(
         ConfigError: `out` or `window_s` cannot be used.
         NoLog, NothingLogged, DuplicateLog: the logs cannot be used.
         JavaMissing, SparkMissing: Spark cannot be run here.
+        TierError: the bucket of `out` cannot be read or written.
         AnalysisError: Spark failed on the way.
     """
     found = find_segments(paths, lakes=True)
@@ -158,22 +158,25 @@ def run_report(
             if job.has_lake:
                 window_ms = -(-window_ms // MINUTE_MS) * MINUTE_MS
             progress("reading and judging")
-            judged = job.judge(spark, timing, window_ms, staging / output.WINDOWS)
+            judged = job.judge(spark, timing, window_ms, staging.windows)
             if asked.compare is not None:
                 progress("comparing with the other time range")
-                compared.note(judged.findings, _then(spark, job, found, window_ms, staging))
+                compared.note(judged.findings, _then(spark, job, found, window_ms))
         facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
+        windows = staging.fetch()
+        if judged.groups is not None:
+            output.keep_groups(windows, judged.groups)
         groups = tuple(sorted(judged.findings, key=_order))
-        summary = Summary(groups, facts, out / output.PAGE, asked)
-        _write_pages(summary, staging)
+        summary = Summary(groups, facts, output.page_of(out), asked)
+        _write_pages(summary, staging.folder)
         text = json.dumps(summary.to_json(), allow_nan=False)
-        (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
+        (staging.folder / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
     return summary
 
 
 def _then(
-    spark: "SparkSession", job: Job, found: Sequence[Segment], window_ms: int, staging: Path
+    spark: "SparkSession", job: Job, found: Sequence[Segment], window_ms: int
 ) -> list[dict[str, Any]]:
     """The findings of the time range to compare with, by windows of the same length.
 
@@ -188,9 +191,7 @@ def _then(
     if not segments:
         check_rows([], within)
     timing = other.compare_clocks(spark)
-    windows = staging / "then"
-    judged = other.judge(spark, timing, window_ms, windows)
-    shutil.rmtree(windows)
+    judged = other.judge(spark, timing, window_ms, None)
     check_rows([one.contents for one in judged.stats], within)
     check_found(judged.findings, asked)
     return judged.findings

@@ -41,6 +41,11 @@ _REMEDIES: Final = (
     ),
     (r"No space left on device", "free some space there or name another place, and repeat it"),
     (
+        r"^rgd\.storage\.errors\.ObjectMissing|^FileNotFoundError",
+        "either it was replaced or deleted since this command began (by a conversion or by retention), then repeat it; "
+        "or not every machine of the cluster sees it, then name places that all see, as s3://BUCKET/PREFIX",
+    ),
+    (
         r"^rgd\.storage\.errors\.",
         "the tasks read the tier themselves: each machine needs obstore, the network to it and the AWS_* "
         "environment of this command",

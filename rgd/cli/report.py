@@ -35,7 +35,12 @@ def report(
         typer.Argument(metavar="LOG...", help="Log folders, segment files, tiers; or a lake."),
     ],
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR", help="Where the report goes: a folder, or s3://BUCKET[/PREFIX]."
+        ),
+    ],
     master: Master = None,
     window_s: Annotated[
         float | None,
@@ -120,7 +125,7 @@ def time_range(
 
 def write_report(
     logs: Sequence[str | Path],
-    out: Path,
+    out: Path | str,
     *,
     master: str | None = None,
     window_s: float | None = None,

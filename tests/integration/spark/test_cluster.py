@@ -1,4 +1,4 @@
-"""A report on a standalone cluster: a master and two workers on loopback, one of which is killed in the middle.
+"""Reports on a standalone cluster: a master and two workers on loopback, one of which is killed in the middle.
 
 Not covered: several machines, Kubernetes, YARN.
 """
@@ -134,16 +134,55 @@ def put_segments(maker: LogMaker, tier: LogTier) -> None:
         tier.put(facts, data, index_path(segment).read_bytes())
 
 
+#: A session that rgd did not start, whose executors have rgd from the wheel.
+OWN_SESSION = """\
+import sys
+from pyspark.sql import SparkSession
+from rgd.analysis.report import run_report
+
+SparkSession.builder.getOrCreate()
+run_report([sys.argv[1]], sys.argv[2])
+"""
+
+
+def report_by_wheel(
+    cluster: Cluster, folder: Path, log: str, out: str, environment: Mapping[str, str]
+) -> None:
+    """Let spark-submit run a script on the cluster."""
+    import pyspark
+
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    script = folder / "report.py"
+    script.write_text(OWN_SESSION, encoding="utf-8")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    py_files = wheel.rename(wheel.with_suffix(".zip"))
+    done = subprocess.run(
+        [submit, "--master", cluster.url, "--py-files", py_files, script, log, out],
+        env={**environment, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": LOOPBACK},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("tier_place", ["s3"], indirect=True)
 def test_executors_need_no_rgd_and_a_worker_that_is_killed_changes_nothing(
     cluster: Cluster, tier_place: str, python_without_rgd: Path, tmp_path: Path
 ) -> None:
-    put_segments(LogMaker(tmp_path / "log", "b1"), LogTier(Objects(tier_place), "usage/b1/1"))
+    """Log and reports are in a bucket, and the machines share nothing else."""
+    log = f"{tier_place}/log"
+    put_segments(LogMaker(tmp_path / "log", "b1"), LogTier(Objects(log), "usage/b1/1"))
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python_without_rgd)}
+    outs = [f"{tier_place}/by-wheel", f"{tier_place}/by-zip"]
 
-    out = tmp_path / "out"
+    report_by_wheel(cluster, tmp_path, log, outs[0], environment)
     with subprocess.Popen(
-        [sys.executable, "-m", "rgd", "report", tier_place, "--out", out, "--master", cluster.url],
-        env={**os.environ, "PYSPARK_PYTHON": str(python_without_rgd)},
+        [sys.executable, "-m", "rgd", "report", log, "--out", outs[1], "--master", cluster.url],
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -152,7 +191,12 @@ def test_executors_need_no_rgd_and_a_worker_that_is_killed_changes_nothing(
         _, errors = report.communicate(timeout=TIMEOUT_S)
 
     assert (report.returncode, errors) == (0, "")
-    found = json.loads((out / "summary.json").read_bytes())
-    assert [(one["group"], one["admitted"]) for one in found["groups"]] == [("gold", 7.0)]
-    log = found["log"]
-    assert (log["records"], log["missing_records"]) == (SEGMENTS * ROUNDS, 0)
+    found = [json.loads(Objects(out).read("summary.json")) for out in outs]
+    assert [(one["group"], one["admitted"]) for one in found[1]["groups"]] == [("gold", 7.0)]
+    facts = found[1]["log"]
+    assert (facts["records"], facts["missing_records"]) == (SEGMENTS * ROUNDS, 0)
+    # Only tasks count what they fetch, and they read every byte twice: the driver brought nothing.
+    fetched = [one["log"].pop("fetched_bytes") for one in found]
+    assert all(one >= 2 * facts["stored_bytes"] for one in fetched)
+    assert found[0] == found[1]
+    assert Objects(outs[1]).names("").keys() == Objects(outs[0]).names("").keys()

@@ -151,7 +151,7 @@ def test_the_windows_are_parquet_that_anybody_reads(made: Made) -> None:
         "broker-1": 50.0,
         "broker-2": 50.0,
     }
-    assert summary.page == out / "report.html"
+    assert summary.page == str(out / "report.html")
 
 
 def test_the_page_holds_every_group_and_says_what_is_missing(made: Made) -> None:

@@ -69,7 +69,7 @@ def test_the_example_notebook_runs(
     for cell in cells:
         exec("".join(cell["source"]), known)
     assert {row["group"] for row in known["refused"].collect()} == {"gold", "trial"}
-    assert known["summary"].page.exists()
+    assert Path(known["summary"].page).exists()
 
 
 def test_there_is_one_partition_a_segment(spark: "SparkSession", log: Path) -> None:

@@ -21,7 +21,7 @@ from tests.unit.cli.conftest import Rgd
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
     calls: list[tuple[Any, ...]] = []
 
-    def run_report(paths: list[str], out: Path, **options: Any) -> object:
+    def run_report(paths: list[str], out: Path | str, **options: Any) -> object:
         options.pop("progress")("reading")
         calls.append((paths, out, options))
         return SimpleNamespace(
@@ -30,7 +30,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]
             scenario_columns=("scenario", "kind", "dimension", "admitted /s"),
             scenario_rows=[("policy=steal", "publish", "messages", "13.5")],
             sentences=["Nobody was starved, \x1b[31mred\x1b[0m neither."],
-            page=out / "report.html",
+            page=f"{out}/report.html",
             fetched="2 MB fetched of logs of 1 MB",
         )
 
@@ -46,7 +46,7 @@ def test_options_reach_the_job_and_findings_the_terminal(
     )
     assert (outcome.code, outcome.err) == (0, "")
     options = {"master": "local[1]", "window_s": 5.0, "asked": EVERYTHING}
-    assert ran == [(["log/east", "log/west"], tmp_path, options)]
+    assert ran == [(["log/east", "log/west"], str(tmp_path), options)]
     for text in (
         "[gold]",
         "12.5",

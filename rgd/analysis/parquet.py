@@ -1,0 +1,34 @@
+"""A Parquet file in memory, compressed as it grows."""
+
+from io import BytesIO
+from typing import Any
+
+from rgd.analysis.schema import Columns, arrow
+
+
+class ParquetBytes:
+    """What `close` gives is the whole file."""
+
+    def __init__(self, columns: Columns, *, has_page_index: bool = False) -> None:
+        import pyarrow.parquet as pq
+
+        self.rows = 0
+        self._bytes = BytesIO()
+        self._writer = pq.ParquetWriter(
+            self._bytes, arrow(columns), compression="zstd", write_page_index=has_page_index
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._bytes.tell()
+
+    def add(self, rows: Any) -> None:
+        """Add a `pyarrow.Table` as a row group."""
+        self._writer.write_table(rows)
+        self.rows += rows.num_rows
+
+    def close(self) -> bytes:
+        """The file."""
+        self._writer.close()
+        return self._bytes.getvalue()
