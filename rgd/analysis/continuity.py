@@ -27,6 +27,7 @@ from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
 from rgd.analysis.round_parts import RoundPart, parts_between
 from rgd.analysis.segments import Contents, Logged
+from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS
 
 #: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
@@ -67,144 +68,39 @@ class Gap:
 class Run:
     """The records of one incarnation of a broker in one segment."""
 
-    broker: str
-    incarnation: str
-    first_sequence: int
-    last_sequence: int
-    round_ms: float
-    #: When the round of the first record began, ms since 1970.
-    first_ms: int
-    last_ms: int
-    #: Whether the last record is the closing one; None: a record of before there were any.
-    is_closed: bool = False
-    #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
-    silent: list[tuple[int, int]] = field(default_factory=list)
-    #: Missing records that the indexes do not show (evidence 2 and 3).
-    missing: int = 0
-    #: Which part of its round the first and the last record are.
-    first_part: RoundPart | None = None
-    last_part: RoundPart | None = None
-    _has_record: bool = False
-    _lost_entries: int = 0
-
-    def note(self, logged: Logged, lost_entries: int) -> Gap | None:
-        """Add the next record; `lost_entries` is the number that the indexes have shown so far.
-
-        Returns:
-            The gap before the record that the indexes do not explain, if there is one.
-        """
-        record = logged.record
-        part = RoundPart.of(record)
-        if self.first_part is None:
-            self.first_part = part
-        gap = None
-        if lost_entries == self._lost_entries:
-            gap = self._gap_before(logged)
-            if self.last_part is not None:
-                self.missing += parts_between(self.last_part, part)
-        if part.part == 1:
-            self._note_silence(logged)
-        self.last_part = part
-        self.last_sequence = record.sequence
-        self.last_ms = logged.timestamp_ms
-        self.is_closed = record.last
-        self._has_record = True
-        self._lost_entries = lost_entries
-        return gap
-
-    @property
-    def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The part numbers, and the number of parts, of the first and the last record."""
-        assert self.first_part is not None, "a run has a record"
-        assert self.last_part is not None, "a run has a record"
-        return self.first_part[1:], self.last_part[1:]
-
-    def _note_silence(self, logged: Logged) -> None:
-        """Note when the broker stood still before this record: in its round, or in the gap before that."""
-        record = logged.record
-        period_ms = record.period_ns / NS_PER_MS
-        began_ms = round(logged.timestamp_ms - period_ms)
-        if len(self.silent) == SILENCES_MAX:
-            return
-        skipped = max(0, record.sequence - self.last_sequence - 1)
-        gap_ms = began_ms - self.last_ms
-        if self._has_record and stood_still(gap_ms, skipped, self.round_ms):
-            self.silent.append((self.last_ms, began_ms))
-        # The first round of an incarnation begins before it has joined.
-        is_first = record.sequence <= 2 and not self._has_record
-        if is_long(period_ms, self.round_ms) and not is_first:
-            self.silent.append((began_ms, logged.timestamp_ms))
-
-    def _gap_before(self, logged: Logged) -> Gap | None:
-        record = logged.record
-        skipped = record.sequence - self.last_sequence - 1
-        period_ms = record.period_ns / NS_PER_MS
-        gap_ms = logged.timestamp_ms - period_ms - self.last_ms
-        if not self._has_record or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
-            return None
-        rounds = max(1, round(gap_ms / period_ms))
-        return Gap(self, rounds, min(skipped, rounds))
-
-
-class Continuity:
-    """Follows the runs of one segment."""
-
-    def __init__(self, contents: Contents, round_ms: float) -> None:
-        self._contents = contents
-        self._round_ms = round_ms
-        #: By broker and lower 32 bits of its incarnation: when a peer last knew it to be up.
-        self.seen_ms: dict[tuple[str, int], int] = {}
-        #: By the offset of the record behind it, each gap that nobody has judged yet.
-        self.gaps: dict[int, Gap] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
-
-    @property
-    def runs(self) -> list[Run]:
-        """All runs."""
-        return list(self._runs.values())
-
-    def note(self, logged: Logged) -> None:
-        """Add the next record of the segment."""
-        sender = logged.record.sender
-        key = (sender.broker, sender.incarnation)
-        run = self._runs.get(key)
-        if run is None:
-            record = logged.record
-            began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
-            run = Run(
-                sender.broker,
-                incarnation_name(sender.incarnation),
-                record.sequence,
-                record.sequence,
-                self._round_ms,
-                began_ms,
-                began_ms,
-            )
-            self._runs[key] = run
-        gap = run.note(logged, self._contents.lost_entries)
-        if gap is not None:
-            self.gaps[logged.offset] = gap
-        peers = zip(logged.record.peers, logged.record.peer_incarnations, strict=True)
-        self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """One run in one segment, as the driver sees it."""
-
     segment: str
     broker: str
     incarnation: str
     first_sequence: int
     last_sequence: int
-    missing: int
+    #: Missing records that the indexes do not show (evidence 2 and 3).
+    missing: int = 0
+    #: When the round of the first record began, ms since 1970.
     first_ms: int = 0
     last_ms: int = 0
+    #: Whether the last record is the closing one.
     is_closed: bool = False
-    silent: tuple[tuple[int, int], ...] = ()
+    #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
+    silent: list[tuple[int, int]] = field(default_factory=list)
     #: Which part of its round the first and the last record are: part, of so many.
     first_part: tuple[int, int] = (1, 1)
     last_part: tuple[int, int] = (1, 1)
+
+    @classmethod
+    def of(cls, segment: str, logged: Logged) -> "Run":
+        """The run that begins with a record, which is not noted yet."""
+        record = logged.record
+        began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
+        return cls(
+            segment,
+            record.sender.broker,
+            incarnation_name(record.sender.incarnation),
+            record.sequence,
+            record.sequence,
+            first_ms=began_ms,
+            last_ms=began_ms,
+            first_part=(record.part, record.parts),
+        )
 
     @property
     def first(self) -> RoundPart:
@@ -230,6 +126,78 @@ class Stretch:
             tuple((first, last) for first, last in self.silent),
         )
 
+    def note(self, logged: Logged, round_ms: float, *, is_first: bool) -> None:
+        """Add the next record."""
+        record = logged.record
+        if record.part == 1:
+            self._note_silence(logged, round_ms, is_first=is_first)
+        self.last_sequence, self.last_part = record.sequence, (record.part, record.parts)
+        self.last_ms = logged.timestamp_ms
+        self.is_closed = record.last
+
+    def gap_before(self, logged: Logged) -> Gap | None:
+        """The gap before the next record, if the indexes do not explain it."""
+        record = logged.record
+        skipped = record.sequence - self.last_sequence - 1
+        period_ms = record.period_ns / NS_PER_MS
+        gap_ms = logged.timestamp_ms - period_ms - self.last_ms
+        if skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
+            return None
+        rounds = max(1, round(gap_ms / period_ms))
+        return Gap(self, rounds, min(skipped, rounds))
+
+    def _note_silence(self, logged: Logged, round_ms: float, *, is_first: bool) -> None:
+        """Note when the broker stood still before this record: in its round, or in the gap before that."""
+        record = logged.record
+        period_ms = record.period_ns / NS_PER_MS
+        began_ms = round(logged.timestamp_ms - period_ms)
+        if len(self.silent) == SILENCES_MAX:
+            return
+        skipped = max(0, record.sequence - self.last_sequence - 1)
+        gap_ms = began_ms - self.last_ms
+        if not is_first and stood_still(gap_ms, skipped, round_ms):
+            self.silent.append((self.last_ms, began_ms))
+        # The first round of an incarnation begins before it has joined.
+        if is_long(period_ms, round_ms) and not (is_first and record.sequence <= 2):
+            self.silent.append((began_ms, logged.timestamp_ms))
+
+
+class Continuity:
+    """Follows the runs of one segment."""
+
+    def __init__(self, contents: Contents, round_ms: float) -> None:
+        self._contents = contents
+        self._round_ms = round_ms
+        #: By broker and lower 32 bits of its incarnation: when a peer last knew it to be up.
+        self.seen_ms: dict[tuple[str, int], int] = {}
+        #: By the offset of the record behind it, each gap that nobody has judged yet.
+        self.gaps: dict[int, Gap] = {}
+        #: By sender, and what the indexes had shown to be lost at its last record.
+        self._runs: dict[Sender, Run] = {}
+        self._lost_entries: dict[Sender, int] = {}
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs."""
+        return list(self._runs.values())
+
+    def note(self, logged: Logged) -> None:
+        """Add the next record of the segment."""
+        record = logged.record
+        run = self._runs.get(record.sender)
+        is_first = run is None
+        if run is None:
+            run = self._runs[record.sender] = Run.of(self._contents.segment, logged)
+        elif self._lost_entries[record.sender] == self._contents.lost_entries:
+            run.missing += parts_between(run.last, RoundPart.of(record))
+            gap = run.gap_before(logged)
+            if gap is not None:
+                self.gaps[logged.offset] = gap
+        run.note(logged, self._round_ms, is_first=is_first)
+        self._lost_entries[record.sender] = self._contents.lost_entries
+        peers = zip(record.peers, record.peer_incarnations, strict=True)
+        self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
+
 
 def incarnation_name(incarnation: int) -> str:
     """An incarnation as 16 hexadecimal digits."""
@@ -241,15 +209,13 @@ def low_bits(incarnation: str) -> int:
     return int(incarnation, 16) & 0xFFFF_FFFF
 
 
-def check_distinct(stretches: Iterable[Stretch]) -> None:
+def check_distinct(runs: Iterable[Run]) -> None:
     """Refuse duplicate records: each part of each round of a run is in one segment only.
 
     Raises:
         DuplicateLog: naming the two segments.
     """
-    ordered = sorted(
-        stretches, key=lambda one: (one.broker, one.incarnation, one.first, one.segment)
-    )
+    ordered = sorted(runs, key=lambda one: (one.broker, one.incarnation, one.first, one.segment))
     for before, after in pairwise(ordered):
         same_run = (before.broker, before.incarnation) == (after.broker, after.incarnation)
         if same_run and after.first <= before.last:
@@ -259,14 +225,14 @@ def check_distinct(stretches: Iterable[Stretch]) -> None:
             )
 
 
-def missing_between(stretches: Iterable[Stretch], lossy: Container[str]) -> int:
-    """Parts of rounds that are missing where one stretch ends and the next of the run begins.
+def missing_between(runs: Iterable[Run], lossy: Container[str]) -> int:
+    """Parts of rounds that are missing where one run ends and the next of the same incarnation begins.
 
     Args:
-        stretches: of all segments.
+        runs: of all segments.
         lossy: segments with a loss before them in the indexes, which counts it already.
     """
-    ordered = sorted(stretches, key=lambda one: (one.broker, one.incarnation, one.first))
+    ordered = sorted(runs, key=lambda one: (one.broker, one.incarnation, one.first))
     return sum(
         parts_between(before.last, after.first)
         for before, after in pairwise(ordered)

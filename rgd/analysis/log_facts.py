@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
-from rgd.analysis.continuity import Stretch, low_bits, missing_between
+from rgd.analysis.continuity import Run, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
 from rgd.analysis.explained import NOTHING_ATTACHED, Attached
 from rgd.analysis.presence import (
@@ -43,7 +43,7 @@ class Stats:
     """The facts about one segment, for the driver."""
 
     contents: Contents
-    runs: list[Stretch]
+    runs: list[Run]
     #: Broker, lower 32 bits of its incarnation, and when another broker's record last knew it to be up.
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
@@ -57,13 +57,7 @@ class Stats:
     def from_json(cls, text: str) -> "Stats":
         """Parse the form in the column."""
         values = json.loads(text)
-        runs = [
-            Stretch(
-                **run
-                | {"first_part": tuple(run["first_part"]), "last_part": tuple(run["last_part"])}
-            )
-            for run in values["runs"]
-        ]
+        runs = [Run(**run) for run in values["runs"]]
         seen = [(broker, low, at_ms) for broker, low, at_ms in values["seen"]]
         return cls(Contents(**values["contents"]), runs, seen)
 

@@ -36,7 +36,7 @@ def of_clocks(facts: LogFacts) -> list[str]:
         )
     if clocks.unaligned:
         sentences.append(
-            f"Warning: the times of {_names(clocks.unaligned)} are as stamped and may be off: no records "
+            f"Warning: the times of {names(clocks.unaligned)} are as stamped and may be off: no records "
             "show that reports went both ways between them and the others, or they contradict each "
             "other, or a clock was off and a lake was read, where times are not corrected. If so, the "
             "figures mix different times."
@@ -125,13 +125,14 @@ def _of_ends(facts: LogFacts) -> list[str]:
     if facts.open:
         verb = "has" if len(facts.open) == 1 else "have"
         sentences.append(
-            f"{_names(facts.open)} {verb} no closing record at the end of the log: still running when "
+            f"{names(facts.open)} {verb} no closing record at the end of the log: still running when "
             f"it was read, or killed. Up to {length} of what each counted last is not in it."
         )
     return sentences
 
 
-def _names(names: Sequence[str]) -> str:
+def names(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
     return ", ".join(names[:NAMED_MAX]) + _and_more(len(names))
 
 

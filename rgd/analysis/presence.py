@@ -13,7 +13,7 @@ in its memory only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -99,15 +99,11 @@ def whole_lives(parts: Iterable[Life], round_ms: float) -> list[Life]:
         gap = (before.last_ms, part.first_ms)
         skipped = part.first_sequence - before.last_sequence - 1
         is_gap = stood_still(gap[1] - gap[0], skipped, round_ms)
-        lives[-1] = Life(
-            part.broker,
-            part.incarnation,
-            before.first_ms,
-            part.last_ms,
-            before.first_sequence,
-            part.last_sequence,
-            part.is_closed,
-            (*before.silent, *((gap,) if is_gap else ()), *part.silent),
+        lives[-1] = replace(
+            part,
+            first_ms=before.first_ms,
+            first_sequence=before.first_sequence,
+            silent=(*before.silent, *((gap,) if is_gap else ()), *part.silent),
         )
     return sorted(lives, key=lambda one: (one.broker, one.first_ms))
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.chunks import Names, note_totals, rows_of
 from rgd.analysis.clocks import AS_STAMPED, Clocks
-from rgd.analysis.continuity import Continuity, Stretch
+from rgd.analysis.continuity import Continuity
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
 from rgd.analysis.places import Segment
@@ -64,7 +64,9 @@ class Reducer:
         """What comes last: attachments and stats."""
         import pyarrow as pa
 
-        stats = _stats(self._contents, self._continuity).to_json()
+        known = self._continuity
+        seen = [(broker, low, at_ms) for (broker, low), at_ms in known.seen_ms.items()]
+        stats = Stats(self._contents, known.runs, seen).to_json()
         return pa.Table.from_batches(
             [_batch(_attached(self._contents.attached)), _batch({"stats": [stats]})]
         )
@@ -113,27 +115,6 @@ def _chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
 
 def _attached(attached: Collection[tuple[str, str]]) -> dict[str, list[str]]:
     return {"group": [group for group, _ in attached], "stats": [key for _, key in attached]}
-
-
-def _stats(contents: Contents, continuity: Continuity) -> Stats:
-    runs = [
-        Stretch(
-            contents.segment,
-            run.broker,
-            run.incarnation,
-            run.first_sequence,
-            run.last_sequence,
-            run.missing,
-            run.first_ms,
-            run.last_ms,
-            run.is_closed,
-            tuple(run.silent),
-            *run.parts,
-        )
-        for run in continuity.runs
-    ]
-    seen = [(broker, low, at_ms) for (broker, low), at_ms in continuity.seen_ms.items()]
-    return Stats(contents, runs, seen)
 
 
 def _batch(columns: Mapping[str, list[str]]) -> Any:

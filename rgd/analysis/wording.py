@@ -76,14 +76,31 @@ def table_row(finding: Finding) -> tuple[str, ...]:
 
 
 def sentences(findings: Sequence[Finding], facts: LogFacts) -> list[str]:
-    """What was found, in plain words: the log, the groups, what is missing."""
+    """What was found, in plain words: the verdict, the log, the groups, what is missing."""
     recovered = any(finding["recovered"] for finding in findings)
     return [
+        *_verdict(findings),
         _of_log(findings, facts),
         *log_wording.of_clocks(facts),
         *_of_groups(findings),
         *log_wording.of_silences(facts),
         *log_wording.of_gaps(facts, recovered=recovered),
+    ]
+
+
+def _verdict(findings: Sequence[Finding]) -> list[str]:
+    """Whether brokers were starved; nothing where no group has a quota."""
+    limited = [finding for finding in findings if finding["quota"] is not None]
+    if not limited:
+        return []
+    groups = count(len({finding["group"] for finding in limited}), "group")
+    worst = worst_first(finding for finding in limited if finding["starved_s"])
+    names = list(dict.fromkeys(finding["group"] for finding in worst))
+    if not names:
+        return [f"No broker was starved in any of {groups} with a quota."]
+    return [
+        f"Brokers were starved in {len(names):,} of {groups} with a quota: "
+        f"{log_wording.names(names)}."
     ]
 
 
@@ -121,16 +138,19 @@ def _of_group(finding: Finding) -> str:
     jain = finding["jain_mean"]
     if jain is None:
         return sentence
-    sentence += (
-        f" It was split {'fairly' if jain >= FAIR_JAIN else 'unfairly'} on the whole (Jain's index "
-        f"{ratio(jain)} of 1 on average)"
-    )
+    sentence += f" It was split {_how_fairly(finding)} (Jain's index {ratio(jain)} of 1 on average)"
     if finding["lowest_ratio"] is not None:
         sentence += (
             f"; the least that a broker got was {percent(finding['lowest_ratio'])} of its max-min "
             f"part ({finding['lowest_ratio_broker']} at {clock(finding['lowest_ratio_at_ms'])} UTC)"
         )
     return f"{sentence}.{_of_starved(finding)}"
+
+
+def _how_fairly(finding: Finding) -> str:
+    if finding["jain_mean"] < FAIR_JAIN:
+        return "unfairly on the whole"
+    return "fairly among most brokers" if finding["starved"] else "fairly on the whole"
 
 
 def _of_starved(finding: Finding) -> str:

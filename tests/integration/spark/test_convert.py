@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
 from rgd.analysis.convert import Converted, convert_logs
-from rgd.analysis.errors import NoLog
+from rgd.analysis.errors import AnalysisError, NoLog
 from rgd.analysis.report import run_report
 from rgd.analysis.session import read_rows
 from rgd.cli.main import app
@@ -133,6 +133,21 @@ def test_a_report_from_the_lake_is_the_one_from_the_logs(
         run_report([lake], tmp_path / "out", window_s=90)
     with pytest.raises(NoLog, match="is a lake"):
         convert_logs([lake], str(tmp_path / "other"))
+
+
+def test_a_file_that_a_conversion_replaces_under_a_report_is_one_line(
+    logs: list[LogMaker], tmp_path: Path, spark: "SparkSession"
+) -> None:
+    del spark
+    lake = tmp_path / "lake"
+    convert_logs([str(logs[0].folder)], str(lake))
+
+    def replace_files(_: str) -> None:
+        for file in lake.glob("minutes/*/*.parquet"):
+            file.unlink()
+
+    with pytest.raises(AnalysisError, match=r"(?s)^Spark failed: [^\n]*repeat it[^\n]*$"):
+        run_report([str(lake)], tmp_path / "out", progress=replace_files)
 
 
 def test_clocks_that_were_off_are_named_by_a_report_from_the_lake(

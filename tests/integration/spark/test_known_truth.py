@@ -134,6 +134,7 @@ CASES = {
     "twice-the-weight-of-a-small-demand": Case(90, {"heavy": (10, 10, 10), "a": (40, 100, 40), "b": (40, 100, 40)}),
     "a-clock-an-hour-ahead": halves("ahead"),
     "a-clock-twenty-minutes-behind": halves("behind"),
+    "a-clock-ten-seconds-behind": halves("late"),
     "rounds-of-1300-ms": halves("odd"),
     "rounds-that-begin-between": halves("shifted"),
     "records-that-were-lost": halves("lossy"),
@@ -149,6 +150,7 @@ def makers(folder: Path) -> dict[str, LogMaker]:
         "heavy": {"weight": 2000},
         "ahead": {"clock_ahead_ms": 3_600_000},
         "behind": {"clock_ahead_ms": -1_200_000},
+        "late": {"clock_ahead_ms": -10_000},
         "odd": {"period_ms": 1300},
         "shifted": {"start_ms": START_MS + 400},
     }
@@ -279,7 +281,7 @@ def check(truth: Case, row: dict[str, Any]) -> None:
 
 def test_what_went_wrong_is_in_the_logs(told: Told) -> None:
     log = told.summary.to_json()["log"]
-    assert {one["broker"] for one in log["clocks"]} == {"ahead", "behind"}
+    assert {one["broker"] for one in log["clocks"]} == {"ahead", "behind", "late"}
     assert {one["broker"] for one in log["silent"]} == {"stopped"}
     assert {one["broker"] for one in log["kills"]} == {"restarted", "writer"}
     assert [Path(one["file"]).parent.name for one in log["damages"]] == ["damaged"]

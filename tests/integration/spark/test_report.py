@@ -178,33 +178,49 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
     assert scenarios["quota=gold:200", "publish", "messages"] == ("140", "100 %")
     assert scenarios["the log", "publish", "messages"] == ("100", "71 %")
     assert summary.sentences[-1] == CAVEAT
+    # Broker 3 came late: Pulsar's formula would have starved it ever after, and max-min does not.
+    starved = {
+        one["scenario"]: [of["broker"] for of in one["brokers"] if of["starved_s"] >= 39]
+        for one in group(summary, "trial")["what_if"]
+    }
+    assert starved == {
+        "as logged": [],
+        "policy=pulsar-shipped": ["broker-3"],
+        "quota=gold:200": [],
+    }
 
 
-#: Sorts the groups by what they wanted, least first, and looks for two of them.
+#: Sorts the groups by what they wanted, least first, and looks for some of them.
 HAND = """<script>
 const button = document.querySelectorAll("#groups thead button")[3];
 button.click();
 button.click();
 const field = document.getElementById("search");
-field.value = "MESSAGES r";
+field.value = "MESSAGES 32";
 field.dispatchEvent(new Event("input"));
 document.title = [...document.getElementById("groups").tBodies[0].rows]
-  .map((row) => row.cells[0].textContent + (row.hidden ? " hidden" : "")).join();
+  .filter((row) => !row.hidden).map((row) => row.cells[0].textContent).join();
 </script></body>"""
 
 
-def test_one_starved_group_of_500_stands_first_and_nothing_else_is_red(tmp_path: Path) -> None:
-    for place in range(2):
-        maker = LogMaker(tmp_path / f"b{place}", f"b{place}")
-        got = {"group-321": (10, 90)[place]}
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Path:
+    """The report of 500 groups of 20 brokers, of which one starves in one group."""
+    del spark
+    folder = tmp_path_factory.mktemp("large")
+    for place in range(20):
+        maker = LogMaker(folder / "log" / f"b{place}", f"b{place}")
+        got = {"group-321": 5 if place else 1}
         names = [f"group-{number:03}" for number in range(500)]
-        usages = [Usage(name, got.get(name, 50), 90, quota=100, share=50) for name in names]
-        maker.rounds(10, *usages)
+        usages = [Usage(name, got.get(name, 5), 9, quota=100, share=5) for name in names]
+        maker.rounds(3, *usages)
         maker.close()
+    run_report([str(folder / "log")], folder / "out")
+    return folder / "out"
 
-    run_report([str(tmp_path)], tmp_path / "out")
 
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+def test_one_starved_group_of_500_stands_first_and_nothing_else_is_red(large: Path) -> None:
+    page = (large / "report.html").read_text(encoding="utf-8")
     (table,) = re.findall(r'<table id="groups".*?</table>', page, re.DOTALL)
     rows = table.split("<tr>")[2:]
     assert len(rows) == 500
@@ -213,16 +229,18 @@ def test_one_starved_group_of_500_stands_first_and_nothing_else_is_red(tmp_path:
     assert page.count('role="img"') == PLOTTED_MAX
     linked = re.findall(r'href="(groups/\d+.html)"', table)
     assert len(linked) == DRAWN_MAX - PLOTTED_MAX
-    assert all((tmp_path / "out" / file).is_file() for file in linked)
+    assert all((large / file).is_file() for file in linked)
     assert len(page) < 1_000_000
 
 
 @pytest.mark.parametrize("width", [320, 1280])
 def test_a_browser_shows_sorts_and_searches_the_page_without_complaints(
-    made: Made, tmp_path: Path, width: int
+    large: Path, tmp_path: Path, width: int
 ) -> None:
+    """The page forbids itself any request, and one that is tried is a message of the console."""
     browser = components.chromium()
-    page = (made[0] / "report.html").read_text(encoding="utf-8")
+    page = (large / "report.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
     tried = tmp_path / "tried.html"
     tried.write_text(page.replace("</body>", HAND), encoding="utf-8")
 
@@ -245,7 +263,9 @@ def test_a_browser_shows_sorts_and_searches_the_page_without_complaints(
     )
 
     (order,) = re.findall(r"<title>(.*)</title>", done.stdout)
-    assert order == "free,gold hidden,trial"
+    # All want the same, so they stay in the order in which they stood.
+    named = [f"group-{number:03}" for number in range(500) if "32" in f"{number:03}"]
+    assert order == ",".join(sorted(named, key=lambda name: name != "group-321"))
     assert re.findall(r"CONSOLE.*", done.stderr) == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rgd.analysis.asked import TimeRange
-from rgd.analysis.continuity import Stretch, check_distinct
+from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
@@ -215,10 +215,10 @@ def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: R
 
 
 def test_the_same_records_twice_are_refused() -> None:
-    once = Stretch("a/0.log", "broker-1", "01", 1, 9, 0)
-    later = Stretch("a/9.log", "broker-1", "01", 10, 19, 0)
-    other_run = Stretch("a/9.log", "broker-1", "02", 1, 9, 0)
-    copy = Stretch("b/0.log", "broker-1", "01", 1, 9, 0)
+    once = Run("a/0.log", "broker-1", "01", 1, 9, 0)
+    later = Run("a/9.log", "broker-1", "01", 10, 19, 0)
+    other_run = Run("a/9.log", "broker-1", "02", 1, 9, 0)
+    copy = Run("b/0.log", "broker-1", "01", 1, 9, 0)
 
     check_distinct([later, once, other_run])
     with pytest.raises(DuplicateLog, match=r"a/0\.log and b/0\.log hold the same records"):

@@ -92,12 +92,27 @@ def test_an_unfair_group_is_called_so_with_who_and_when(
 ) -> None:
     said = " ".join(wording.sentences([finding(tmp_path, read_logs)], FACTS))
 
+    assert said.startswith("Brokers were starved in 1 of 1 group with a quota: gold.")
     assert "2 brokers logged 180 rounds of 1 group" in said
     assert "gold (publish, messages) wanted 180/s of a quota of 100/s and got 100/s" in said
     assert "split unfairly" in said
     assert "20 % of its max-min part (broker-2 at 04:11:40 UTC)" in said
     assert "starved (below 50 % of their part) 1 time, longest broker-2 for 5 s" in said
     assert "Nothing is missing" in said
+
+
+def test_a_starved_broker_among_fair_ones_is_not_called_fair(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    starved = finding(tmp_path, read_logs) | {"jain_mean": 0.97}
+    fair = starved | {"group": "tin", "starved": [], "starved_s": 0.0}
+
+    assert "fairly among most brokers (Jain" in " ".join(wording.sentences([starved], FACTS))
+    assert "fairly on the whole (Jain" in " ".join(wording.sentences([fair], FACTS))
+    assert wording.sentences([fair, starved], FACTS)[0].endswith(
+        "in 1 of 2 groups with a quota: gold."
+    )
+    assert wording.sentences([fair], FACTS)[0].startswith("No broker was starved in any of 1 group")
 
 
 def test_without_a_quota_there_is_nothing_to_judge(tmp_path: Path, read_logs: ReadLogs) -> None:
