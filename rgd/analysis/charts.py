@@ -138,9 +138,9 @@ def gather(
     fill = _Fill(point, size, seconds)
     return Points(
         edges=np.append(np.arange(size) * windows_a_point, span) * window_ms / unit_ms,
-        admitted=np.nan_to_num(fill.means(rates.admitted)),
-        share=fill.means(rates.share),
-        part=np.nan_to_num(fill.means(judged.part)),
+        admitted=np.nan_to_num(fill.mean(rates.admitted)),
+        share=fill.mean(rates.share),
+        part=np.nan_to_num(fill.mean(judged.part)),
         wanted=np.nan_to_num(fill.mean(rates.wanted.sum(axis=1))),
         quota=fill.mean(rates.quota),
         jain=fill.mean(judged.jain),
@@ -158,15 +158,17 @@ class _Fill:
     seconds: Floats
 
     def mean(self, values: Floats) -> Floats:
-        """The mean by time; (P,)."""
-        weight = np.where(np.isfinite(values), self.seconds, 0.0)
-        total = np.bincount(self.point, np.nan_to_num(values) * weight, self.size)
-        weights = np.bincount(self.point, weight, self.size)
+        """The mean by time, of each broker where `values` has them; (P,) or (P, B)."""
+        is_known = np.isfinite(values)
+        weight = np.where(is_known, self.seconds.reshape(-1, *[1] * (values.ndim - 1)), 0.0)
+        total = self._sums(np.where(is_known, values, 0.0) * weight)
+        weights = self._sums(weight)
         return np.where(weights > 0, total / np.where(weights > 0, weights, 1.0), np.nan)
 
-    def means(self, values: Floats) -> Floats:
-        """The mean by time of each broker; (P, B)."""
-        return np.stack([self.mean(column) for column in values.T], axis=1)
+    def _sums(self, values: Floats) -> Floats:
+        sums = np.zeros((self.size, *values.shape[1:]))
+        np.add.at(sums, self.point, values)
+        return sums
 
     def least(self, values: Floats) -> Floats:
         """The least; (P,)."""

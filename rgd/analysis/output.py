@@ -47,14 +47,16 @@ class Staging:
     #: The place where tasks write windows, a folder or a bucket's URL.
     windows: str
 
-    def fetch(self) -> Path:
-        """The folder of the windows that tasks wrote, on this machine."""
+    def fetch(self, groups: Sequence[str] | None = None) -> Path:
+        """The folder of the windows that tasks wrote, on this machine; of some groups only, if they are named."""
         folder = self.folder / WINDOWS
         if is_url(self.windows):
             folder.mkdir()
             bucket = Objects(self.windows)
             for name in bucket.names(""):
                 (folder / name).write_bytes(bucket.read(name))
+        if groups is not None:
+            _keep_groups(folder, groups)
         return folder
 
 
@@ -161,7 +163,7 @@ def _upload(folder: Path, part: str, bucket: Objects) -> None:
         bucket.delete(name)
 
 
-def keep_groups(windows: Path, groups: Sequence[str]) -> None:
+def _keep_groups(windows: Path, groups: Sequence[str]) -> None:
     """Remove the windows of all other groups, a batch at a time."""
     import pyarrow.dataset as ds
 

@@ -124,8 +124,7 @@ def run_report(
 
     Args:
         paths: log folders, segment files and tiers (`places`); tasks read them, so each machine must see them.
-        out: where `report.html`, `summary.json`, `windows/` and `groups/` go: a folder, or `s3://BUCKET[/PREFIX]`;
-            with a remote `master` a folder must be one that all machines see.
+        out: a folder, which with a remote `master` all machines must see, or `s3://BUCKET[/PREFIX]`.
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
             in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
@@ -164,9 +163,7 @@ def run_report(
                 compared.note(judged.findings, _then(spark, job, found, window_ms))
         facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
-        windows = staging.fetch()
-        if judged.groups is not None:
-            output.keep_groups(windows, judged.groups)
+        staging.fetch(judged.groups)
         groups = tuple(sorted(judged.findings, key=_order))
         summary = Summary(groups, facts, output.page_of(out), asked)
         _write_pages(summary, staging.folder)

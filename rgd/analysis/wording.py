@@ -1,6 +1,6 @@
 """Findings in words, for the page and the terminal alike; what the logs lack is in `log_wording`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from rgd.analysis import log_wording
@@ -20,34 +20,21 @@ from rgd.analysis.log_facts import LogFacts
 
 Finding = dict[str, Any]
 
-#: Headings of the table of groups; `table_row` gives the cells.
-COLUMNS: Final = (
-    "group",
-    "kind",
-    "dimension",
-    "wanted /s",
-    "admitted /s",
-    "quota /s",
-    "utilisation",
-    "overshoot",
-    "Jain",
-    "lowest ratio",
-    "rounds to fair",
-    "starved",
+#: The columns of the table of groups behind the first three, which are words: heading, key of the finding, and the text for it.
+_FIGURES: Final[tuple[tuple[str, str, Callable[[Any, str], str]], ...]] = (
+    ("wanted /s", "wanted", amount),
+    ("admitted /s", "admitted", amount),
+    ("quota /s", "quota", lambda value, of: "unlimited" if value is None else amount(value, of)),
+    ("utilisation", "utilisation", lambda value, _: percent(value)),
+    ("overshoot", "overshoot_max", lambda value, _: times(value)),
+    ("Jain", "jain_mean", lambda value, _: ratio(value)),
+    ("lowest ratio", "lowest_ratio", lambda value, _: ratio(value)),
+    ("rounds to fair", "rounds_to_fair", lambda value, _: NOTHING if value is None else str(value)),
+    ("starved", "starved_s", lambda value, _: span(value) if value else NOTHING),
 )
-
-#: The keys of the findings behind the columns that are figures.
-FIGURES: Final = (
-    "wanted",
-    "admitted",
-    "quota",
-    "utilisation",
-    "overshoot_max",
-    "jain_mean",
-    "lowest_ratio",
-    "rounds_to_fair",
-    "starved_s",
-)
+#: Headings; `table_row` gives the cells, and the findings have the figures under these keys.
+COLUMNS: Final = ("group", "kind", "dimension", *(heading for heading, _, _ in _FIGURES))
+FIGURES: Final = tuple(key for _, key, _ in _FIGURES)
 
 #: Groups that the sentences name; the table has them all.
 NAMED_MAX: Final = 3
@@ -59,20 +46,8 @@ FAIR_JAIN: Final = 0.95
 def table_row(finding: Finding) -> tuple[str, ...]:
     """The cells of one group, kind and dimension."""
     dimension = finding["dimension"]
-    return (
-        finding["group"],
-        finding["kind"],
-        dimension,
-        amount(finding["wanted"], dimension),
-        amount(finding["admitted"], dimension),
-        "unlimited" if finding["quota"] is None else amount(finding["quota"], dimension),
-        percent(finding["utilisation"]),
-        times(finding["overshoot_max"]),
-        ratio(finding["jain_mean"]),
-        ratio(finding["lowest_ratio"]),
-        NOTHING if finding["rounds_to_fair"] is None else str(finding["rounds_to_fair"]),
-        span(finding["starved_s"]) if finding["starved_s"] else NOTHING,
-    )
+    figures = (text(finding[key], dimension) for _, key, text in _FIGURES)
+    return finding["group"], finding["kind"], dimension, *figures
 
 
 def sentences(findings: Sequence[Finding], facts: LogFacts) -> list[str]:

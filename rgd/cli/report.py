@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 TIME = "ISO 8601 (UTC if it names no zone), or ms since 1970"
 
+Out = Annotated[
+    str, typer.Option(metavar="DIR", help="Where it goes: a folder, or s3://BUCKET[/PREFIX].")
+]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
 ]
@@ -35,12 +38,7 @@ def report(
         typer.Argument(metavar="LOG...", help="Log folders, segment files, tiers; or a lake."),
     ],
     *,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="DIR", help="Where the report goes: a folder, or s3://BUCKET[/PREFIX]."
-        ),
-    ],
+    out: Out,
     master: Master = None,
     window_s: Annotated[
         float | None,
