@@ -35,7 +35,7 @@ PARTS: Final = (WINDOWS, GROUPS, PAGE, SUMMARY)
 
 _STAGING: Final = ".rgd-report-"
 #: Bytes of a file of windows that a task holds before it writes it.
-PART_BYTES: Final = 32 << 20
+PART_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
