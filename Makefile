@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # The interpreter that creates .venv: the first of these that runs, is new enough and has venv.
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
-CODE := rgd sim tests proto examples $(if $(wildcard bench/*.py),bench)
+CODE := rgd sim tests proto examples observability $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
 # Heavier ones that share no JVM, so that they run on all cores.
 APART := (slow or e2e) and not pulsar and not spark
@@ -89,6 +89,10 @@ docs: $(STAMP) ## generate the generated pages of docs/ from their modules
 	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
 	@$(BIN)/python -m rgd.app.events > docs/events.md
 	@$(BIN)/python -m rgd.analysis.lake_schema > docs/lake.md
+
+.PHONY: dashboards
+dashboards: $(STAMP) ## write observability/dashboards/*.json, for Grafana
+	@$(BIN)/python -m observability.make_dashboards
 
 .PHONY: manifests
 manifests: ## render k8s/rgd.yaml, one file for kubectl apply -f, and the alerts' PrometheusRule (needs kubectl)

@@ -111,6 +111,7 @@ class Telemetry:
         yield Sample("rgd_log_local_bytes", (), log.local_bytes)
         for reason, count in log.deleted.items():
             yield Sample("rgd_log_segments_deleted_total", (reason,), count)
+        yield Sample("rgd_log_stopped", (), log.trouble is not None)
         yield Sample("rgd_log_lost_total", (), log.lost)
 
     def _of_errors(self) -> Iterator[Sample]:

@@ -15,7 +15,7 @@ from tests.tidy import tree
 
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 500
-CODE = ("rgd", "sim", "tests", "bench", "examples", "proto")
+CODE = ("rgd", "sim", "tests", "bench", "examples", "proto", "observability")
 
 #: Names that say nothing about what is inside.
 BANNED_MODULES = frozenset({"common", "helper", "helpers", "manager", "misc", "util", "utils"})

@@ -1,18 +1,23 @@
 """Alert rules, dashboards and runbooks fit together and fit the metrics.
 
-Not covered: whether an alert fires on its fault.
+Pages of /metrics that real daemons showed under each fault are in tests/data/faults (tests/support/recorded_faults.py); promtool replays
+them. Not covered: whether a fault still shows as it was recorded; that is tested where the fault is.
 """
 
+import json
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from observability.make_dashboards import FOLDER, texts
 from rgd.adapters.metrics.registry import METRICS
 from rgd.app.events import EVENTS, runbook_anchor
 from tests.support import components
+from tests.support.recorded_faults import FAULTS, PAGES
 from tests.tidy import tree
 
 ALERTS = "observability/alerts.yaml"
@@ -21,6 +26,21 @@ RUNBOOKS = "docs/runbooks.md"
 #: What a histogram's series end with.
 _SUFFIXES = re.compile(r"_(bucket|count|sum)$")
 _METRIC = re.compile(r"\b(?:rgd|pulsar)_[a-z_]+\b")
+
+
+#: Scrapes of a page, 15 s apart: 20 minutes.
+HELD = 80
+#: Scrapes of the last page where it does not last: a daemon that yields its name ends, and a bug is over.
+BRIEF = 3
+BRIEFLY = {"a_name_is_taken", "a_view_has_a_bug"}
+FIRED = 'group by (alertname) (last_over_time(ALERTS{alertstate="firing"}[1h]))'
+
+
+def promtool(*words: str | Path) -> None:
+    """Run promtool, which finds nothing wrong."""
+    command = [str(word) for word in (components.promtool(), *words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def rules() -> list[dict[str, Any]]:
@@ -42,9 +62,7 @@ def unknown_metrics(query: str) -> set[str]:
 
 
 def test_the_rules_are_rules() -> None:
-    command = [str(components.promtool()), "check", "rules", str(tree.ROOT / ALERTS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
+    promtool("check", "rules", tree.ROOT / ALERTS)
 
 
 def test_alerts_and_runbooks_have_the_same_names() -> None:
@@ -77,6 +95,77 @@ def test_every_metric_of_an_alert_exists() -> None:
     }
 
 
+def test_the_dashboards_are_fresh() -> None:
+    found = {file.name: file.read_text() for file in FOLDER.glob("*.json")}
+    assert found == texts(), "run: make dashboards"
+
+
+def test_every_query_of_a_dashboard_is_one_of_metrics_that_exist(tmp_path: Path) -> None:
+    """What Grafana fills in is filled in, and promtool reads the queries as rules."""
+    dashboards = [json.loads(text) for text in texts().values()]
+    assert len({board["uid"] for board in dashboards}) == len(dashboards) == 5
+    queries = [
+        target["expr"]
+        for board in dashboards
+        for panel in board["panels"]
+        for target in panel["targets"]
+    ]
+    asked = {variable["query"]["query"] for board in dashboards for variable in choices(board)}
+    assert [query for query in [*queries, *asked] if unknown_metrics(query)] == []
+    rules = [
+        {"record": f"r{place}", "expr": query.replace("$__rate_interval", "5m")}
+        for place, query in enumerate(queries)
+    ]
+    file = tmp_path / "rules.yaml"
+    file.write_text(json.dumps({"groups": [{"name": "all", "rules": rules}]}))
+    promtool("check", "rules", file)
+
+
+def choices(board: dict[str, Any]) -> list[dict[str, Any]]:
+    """The variables of a dashboard that are read from Prometheus."""
+    return [one for one in board["templating"]["list"] if one["type"] == "query"]
+
+
 def test_a_metric_that_does_not_exist_is_found() -> None:
     query = 'rate(rgd_no_such_total[5m]) / rgd_round_seconds_bucket{le="1"}'
     assert unknown_metrics(query) == {"rgd_no_such_total"}
+
+
+def held(value: float | None, times: int) -> str:
+    """A value that is scraped so often, as promtool writes it."""
+    return f"_x{times}" if value is None else f"{value}x{times - 1}"
+
+
+def replay(fault: str, alerts: set[str]) -> dict[str, object]:
+    """A test of promtool: nothing fires over the page before the fault, and these alerts over the one after."""
+    pages = json.loads((PAGES / f"{fault}.json").read_text())
+    times = [*([1] * (len(pages["after"]) - 1)), BRIEF if fault in BRIEFLY else HELD]
+    lasting = [(pages["before"], HELD), *zip(pages["after"], times, strict=True)]
+    names = set().union(*(page for page, _ in lasting))
+    series = [
+        {"series": key, "values": " ".join(held(page.get(key), n) for page, n in lasting)}
+        for key in sorted(names)
+    ]
+    fired = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(alerts)]
+    return {
+        "name": fault,
+        "interval": "15s",
+        "input_series": series,
+        "promql_expr_test": [
+            {"expr": FIRED, "eval_time": "19m", "exp_samples": []},
+            {"expr": FIRED, "eval_time": "41m", "exp_samples": fired},
+        ],
+    }
+
+
+def test_every_alert_has_a_fault_that_was_recorded() -> None:
+    assert set().union(*FAULTS.values()) == {rule["alert"] for rule in rules()}
+
+
+def test_every_alert_fires_on_its_fault_and_none_before_it(tmp_path: Path) -> None:
+    tests = [replay(fault.__name__, alerts) for fault, alerts in FAULTS.items()]
+    file = tmp_path / "replay.yaml"
+    whole = {"rule_files": [str(tree.ROOT / ALERTS)], "evaluation_interval": "15s", "tests": tests}
+    # JSON is YAML.
+    file.write_text(json.dumps(whole))
+    promtool("test", "rules", file)

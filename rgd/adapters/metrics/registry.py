@@ -248,6 +248,11 @@ METRICS: Final = (
         ("reason",),
     ),
     Metric(
+        "rgd_log_stopped",
+        MetricType.GAUGE,
+        "1 while the usage log cannot be written; what waits is lost once too much does.",
+    ),
+    Metric(
         "rgd_log_lost_total",
         MetricType.COUNTER,
         "Rounds, and entries of rounds, that could not be written to the usage log.",

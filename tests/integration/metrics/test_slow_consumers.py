@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -153,6 +154,13 @@ def found(result: list[dict[str, Any]]) -> set[str]:
     return topics
 
 
+def linted(page: bytes) -> str:
+    """What `promtool check metrics` finds wrong with a page."""
+    command = [str(components.promtool()), "check", "metrics"]
+    done = subprocess.run(command, input=page, capture_output=True, check=False)
+    return (done.stdout + done.stderr).decode() or ("" if done.returncode == 0 else "failed")
+
+
 EXPECTED = {
     "slow consumers": {"slow"},
     "throttled": {"held"},
@@ -192,6 +200,8 @@ async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon
                     }
         except TimeoutError:
             assert told == EXPECTED, "Prometheus does not see it"
+        async with aiohttp.ClientSession() as session, session.get(f"{daemon.base}/metrics") as got:
+            assert linted(await got.read()) == ""
         # A busy machine may have missed a scrape, but not all.
         assert len(await prometheus.ask("max_over_time(up[1m]) == 1")) == 1
 
