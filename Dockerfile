@@ -22,7 +22,8 @@ LABEL org.opencontainers.image.title="rgd" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
 RUN useradd --system --uid 10001 --home-dir /var/lib/rgd --create-home rgd
-ENV PATH=/opt/rgd/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# The build is named in the log's `starting` and `stopped`, and in rgd_build_info.
+ENV PATH=/opt/rgd/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 RGD_BUILD=$REVISION
 WORKDIR /var/lib/rgd
 ENTRYPOINT ["rgd"]
 

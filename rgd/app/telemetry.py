@@ -4,8 +4,10 @@ Law: figures are read from the state itself when they are asked for; nothing is
 kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
+import os
 from collections.abc import Iterator
 from itertools import repeat
+from typing import Final
 
 from rgd.app.daemon import RgdDaemon
 from rgd.app.drops import ALWAYS, drops_of
@@ -15,6 +17,9 @@ from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
 from rgd.version import __version__
 from rgd.views.figures import GroupFigures, group_figures, known_subscriptions
+
+#: Which build of the version runs, as whoever built the image named it.
+BUILD: Final = os.environ.get("RGD_BUILD", "")
 
 
 class Telemetry:
@@ -70,7 +75,7 @@ class Telemetry:
         daemon, core = self._daemon, self._daemon.core
         now = daemon.parts.clock.now()
         health = daemon.health()
-        yield Sample("rgd_build_info", (__version__,), 1)
+        yield Sample("rgd_build_info", (__version__, BUILD), 1)
         yield Sample("rgd_ready", (), health.ready)
         yield Sample("rgd_degraded", (), len(health.degraded))
         yield Sample("rgd_peers", (), len(core.peers))

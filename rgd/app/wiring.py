@@ -49,7 +49,7 @@ from rgd.app.policies.stock import nothing_polled
 from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
-from rgd.app.telemetry import Telemetry
+from rgd.app.telemetry import BUILD, Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.faults import Faults
 from rgd.config.settings import Settings
@@ -135,7 +135,7 @@ async def _serve(
         exposition.also(credentials.samples)
         await server.open()
         stack.push_async_callback(server.close)
-        ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
+        up = f"rgd starting broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [
@@ -150,14 +150,15 @@ async def _serve(
                     tasks.create_task(daemon.errors.keep(what, follow), name=what)
                     for what, follow in works.items()
                 ]
-                _log.info("starting", version=__version__, broker=daemon.broker)
-                await daemon.run(until, on_up=lambda: say(ready))
+                _log.info("starting", version=__version__, build=BUILD, broker=daemon.broker)
+                await daemon.run(until, on_up=lambda: say(up))
                 for task in beside:
                     task.cancel()
         finally:
             # In every case without blocking: a stuck disk must not delay the exit.
             await _close_within(stack, settings.shutdown_timeout_ms / 1000)
-            _log.info("stopped", version=__version__, broker=settings.broker.name)
+            name = settings.broker.name
+            _log.info("stopped", version=__version__, build=BUILD, broker=name)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
 

@@ -70,16 +70,20 @@ def cat(
     faults = 0
     for path in paths:
         shown = _raw(path, expose=expose) if raw else _lines(path, as_json=as_json)
+        count = 0
         for fault in shown:
+            count += 1
             if fault:
                 print(f"rgd: {printable(fault)}", file=sys.stderr)
                 faults += 1
+        if count == 0:
+            print(printable(f"rgd: {path}: no entries"), file=sys.stderr)
     if faults:
         raise typer.Exit(1)
 
 
 def _raw(path: str, *, expose: bool) -> Iterator[str]:
-    """Write the entries of one path, `[u32 length][entry]` repeated; the faults."""
+    """Write the entries of one path, `[u32 length][entry]` repeated; of each its fault, or ""."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
     from rgd.wire.frame import headers_and_payload
     from rgd.wire.segment import encode_stored
@@ -91,6 +95,7 @@ def _raw(path: str, *, expose: bool) -> Iterator[str]:
             else:
                 data = found.data if expose else headers_and_payload(found.data)
                 sys.stdout.buffer.write(encode_stored(data))
+                yield ""
     except RgdError as error:
         yield str(error)
 
@@ -100,7 +105,7 @@ def _place(path: str) -> Path | str:
 
 
 def _lines(path: str, *, as_json: bool) -> Iterator[str]:
-    """Print the entries of one path; the faults."""
+    """Print the entries of one path; of each its fault, or ""."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
     from rgd.wire.log_records import LogReader
 

@@ -121,7 +121,8 @@ def shares(
     if as_json:
         _print_json(policy, messages, size)
     else:
-        _print_table(policy, rows, messages, size)
+        given = [word for word in ("admitted", "wanted") if columns[f"--{word}"]]
+        _print_table(policy, rows, messages, size, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,33 +256,37 @@ def _print_json(policy: SharePolicyName, messages: _Dimension, size: _Dimension 
 
 
 def _print_table(
-    policy: SharePolicyName, rows: Sequence[Row], messages: _Dimension, size: _Dimension | None
+    policy: SharePolicyName,
+    rows: Sequence[Row],
+    messages: _Dimension,
+    size: _Dimension | None,
+    given: Sequence[str],
 ) -> None:
+    """Print it with the rates that were given: `admitted`, `wanted` or both."""
     title = f"{policy}, quota {messages.quota:,}"
-    columns = ["broker", "admitted", "wanted", "weight", "share", "limit"]
+    columns = ["broker", *given, "weight", "share", "limit"]
     cells = [
         [
             row.broker,
-            f"{to_units(row.admitted.messages):,.3f}",
-            f"{to_units(row.wanted.messages):,.3f}",
+            *(f"{to_units(getattr(row, word).messages):,.3f}" for word in given),
             f"{row.weight / WEIGHT_ONE:g}",
             f"{to_units(share):,.3f}",
             f"{limit:,}",
         ]
         for row, share, limit in zip(rows, messages.shares, messages.limits, strict=True)
     ]
-    total = ["sum", "", "", "", *_sums(messages)]
+    blank = [""] * len(given)
+    total = ["sum", *blank, "", *_sums(messages)]
     if size is not None:
         title += f" messages and {size.quota:,} bytes"
-        columns += ["admitted bytes", "wanted bytes", "share bytes", "limit bytes"]
+        columns += [*(f"{word} bytes" for word in given), "share bytes", "limit bytes"]
         for place, row in enumerate(rows):
             cells[place] += [
-                f"{to_units(row.admitted.bytes):,.3f}",
-                f"{to_units(row.wanted.bytes):,.3f}",
+                *(f"{to_units(getattr(row, word).bytes):,.3f}" for word in given),
                 f"{to_units(size.shares[place]):,.3f}",
                 f"{size.limits[place]:,}",
             ]
-        total += ["", "", *_sums(size)]
+        total += [*blank, *_sums(size)]
     print_table(columns, cells, title=title, total=total)
 
 

@@ -28,9 +28,17 @@ from rgd.errors import ConfigError, Fault
 PREFIX: Final = "RGD_"
 NESTED: Final = "__"
 
-#: Variables of the client commands (`rgd.cli.asking`); they are no settings of a daemon.
+#: Variables of the client commands (`rgd.cli.asking`), and the name of the build (`rgd.app.telemetry`); they are no settings of a daemon.
 OF_COMMANDS: Final = frozenset(
-    {"RGD_URL", "RGD_TOKEN", "RGD_TOKEN_FILE", "RGD_TLS_CA", "RGD_TLS_CERT", "RGD_TLS_KEY"}
+    {
+        "RGD_BUILD",
+        "RGD_URL",
+        "RGD_TOKEN",
+        "RGD_TOKEN_FILE",
+        "RGD_TLS_CA",
+        "RGD_TLS_CERT",
+        "RGD_TLS_KEY",
+    }
 )
 
 ENVIRONMENT: Final = "environment"

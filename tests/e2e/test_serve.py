@@ -4,6 +4,7 @@ Not covered: a daemon that works, which test_three_daemons.py covers.
 """
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -62,7 +63,7 @@ def test_a_bad_groups_file_is_refused_with_every_fault(tmp_path: Path) -> None:
 
 async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
-    daemon = Daemon("broker-1", tmp_path, NOWHERE)
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, {"RGD_BUILD": "0a1b2c3"})
     await daemon.start()
     try:
         async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
@@ -73,7 +74,10 @@ async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_pat
                 pass
     finally:
         assert await daemon.stop() == 0
-    assert '"code": "unreachable"' in (tmp_path / "broker-1.log").read_text()
+    log = (tmp_path / "broker-1.log").read_text()
+    lines = {line["code"]: line for line in map(json.loads, log.splitlines())}
+    assert lines.keys() >= {"starting", "unreachable", "ready", "stopped"}
+    assert lines["starting"]["build"] == lines["stopped"]["build"] == "0a1b2c3"
 
 
 async def test_without_a_usage_log_nothing_is_written_and_its_readers_are_told(

@@ -41,6 +41,7 @@ BOUNDS: Final = {
     "held": 2,
     "credential": 2,
     "version": 1,
+    "build": 1,
 }
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings

@@ -179,7 +179,9 @@ METRICS: Final = (
         MetricType.GAUGE,
         "Groups in use here that are granted their floor because there is no slot for them.",
     ),
-    Metric("rgd_build_info", MetricType.GAUGE, "1; the label is the version.", ("version",)),
+    Metric(
+        "rgd_build_info", MetricType.GAUGE, "1; the labels say what runs.", ("version", "build")
+    ),
     Metric("rgd_ready", MetricType.GAUGE, "What `/readyz` says: 1 where traffic should come here."),
     Metric("rgd_degraded", MetricType.GAUGE, "Things that `/readyz` lists as degraded."),
     Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is unreachable, else 0."),

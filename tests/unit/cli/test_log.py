@@ -9,6 +9,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -118,6 +120,12 @@ def test_a_report_of_a_later_version_is_reported_and_shown_as_bytes(
     assert (first["report"], first["payload_hex"]) == (None, "01")
     assert second["report"] is not None
     assert f"{path}: entry at offset 0: record: version '99' is not known" in outcome.err
+
+
+@pytest.mark.parametrize("form", ["--json", "--raw"])
+def test_a_log_without_entries_is_no_silence(rgd: Rgd, tmp_path: Path, form: str) -> None:
+    outcome = rgd("log", "cat", form, tmp_path)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", f"rgd: {tmp_path}: no entries\n")
 
 
 def test_several_paths_are_printed_one_after_the_other(rgd: Rgd, tmp_path: Path) -> None:

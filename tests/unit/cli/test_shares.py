@@ -101,6 +101,7 @@ def test_pips_policies_share_bytes_by_themselves(rgd: Rgd) -> None:
 def test_the_table_shows_both_dimensions(rgd: Rgd) -> None:
     outcome = rgd(*TWO_DIMENSIONS)
     assert outcome.code == 0
+    assert "admitted" not in outcome.out  # It was not given.
     for text in ("quota 100.0 messages and 1,000.0 bytes", "share bytes", "66.667", "666.667"):
         assert text in outcome.out
 
