@@ -157,8 +157,8 @@ async def _serve(
         finally:
             # In every case without blocking: a stuck disk must not delay the exit.
             await _close_within(stack, settings.shutdown_timeout_ms / 1000)
-            name = settings.broker.name
-            _log.info("stopped", version=__version__, build=BUILD, broker=name)
+            ended = settings.broker.name
+            _log.info("stopped", version=__version__, build=BUILD, broker=ended)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
 

@@ -121,8 +121,8 @@ def shares(
     if as_json:
         _print_json(policy, messages, size)
     else:
-        given = [word for word in ("admitted", "wanted") if columns[f"--{word}"]]
-        _print_table(policy, rows, messages, size, given)
+        told = [word for word in ("admitted", "wanted") if columns[f"--{word}"]]
+        _print_table(policy, rows, messages, size, told)
 
 
 @dataclass(frozen=True, slots=True)
