@@ -121,8 +121,7 @@ def shares(
     if as_json:
         _print_json(policy, messages, size)
     else:
-        told = [word for word in ("admitted", "wanted") if columns[f"--{word}"]]
-        _print_table(policy, rows, messages, size, told)
+        _print_table(policy, rows, messages, size, rates=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +259,11 @@ def _print_table(
     rows: Sequence[Row],
     messages: _Dimension,
     size: _Dimension | None,
-    given: Sequence[str],
+    *,
+    rates: Mapping[str, list[float]],
 ) -> None:
     """Print it with the rates that were given: `admitted`, `wanted` or both."""
+    given = [word for word in ("admitted", "wanted") if rates[f"--{word}"]]
     title = f"{policy}, quota {messages.quota:,}"
     columns = ["broker", *given, "weight", "share", "limit"]
     cells = [

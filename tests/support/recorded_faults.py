@@ -32,6 +32,7 @@ SOON_S = 120.0
 NOWHERE = "pulsar://127.0.0.1:1"
 GROUPS = "groups: {gold: {publish: {messages: 1000}}}\n"
 TOKEN = "a-token-of-tests"
+CALLERS = "a-callers-token"
 Page = dict[str, float]
 
 
@@ -85,7 +86,7 @@ class Scene:
         """Scrape a daemon, the first one unless it is named, until it is so."""
         while not is_so(page := page_of(await self.call("/metrics", of=of))):
             if ask:
-                await self.call("/v1/acquire", b'{"group":"gold"}')
+                await self.call("/v1/acquire", b'{"group":"gold"}', token=CALLERS)
         return page
 
     async def call(
@@ -94,10 +95,11 @@ class Scene:
         body: bytes | None = None,
         method: str | None = None,
         of: Daemon | None = None,
+        token: str = TOKEN,
     ) -> str:
         """What a daemon answers, the first one unless it is named, whatever its status."""
         base = (of or self.daemons[0]).base
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{base}{path}", body, headers, method=method)
 
         def ask() -> str:
@@ -212,6 +214,20 @@ async def the_tokens_are_damaged(scene: Scene) -> None:
     await scene.broken(lambda page: page[old] == 1)
 
 
+async def a_token_is_withdrawn(scene: Scene) -> None:
+    tokens = scene.folder / "tokens.yaml"
+    callers = f"- {{name: caller, token: {CALLERS}, scopes: [query]}}\n"
+    own = f"- {{name: test, token: {TOKEN}, scopes: [read]}}\n"
+    tokens.write_text(callers + own)
+    tokens.chmod(0o600)
+    await scene.start(HTTP__TOKENS_FILE=str(tokens))
+    await scene.sound()
+    tokens.write_text(own)
+    lacks = 'rgd_http_unauthorised_total{reason="unknown_token"}'
+    await scene.broken(lambda page: page[lacks] > 0, ask=True)
+    await scene.broken(lambda page: page[lacks] > 100, ask=True)
+
+
 async def there_are_too_many_connections(scene: Scene) -> None:
     daemon = await scene.start(HTTP__CONNECTIONS_MAX="1")
     await scene.sound()
@@ -271,6 +287,7 @@ FAULTS: dict[Fault, set[str]] = {
     the_tier_is_gone: {"RgdTierFails", "RgdDegraded"},
     a_reader_is_too_slow: {"RgdReaderLostEntries"},
     the_tokens_are_damaged: {"RgdCredentialsOld"},
+    a_token_is_withdrawn: {"RgdCallersUnauthorised"},
     there_are_too_many_connections: {"RgdConnectionsRefused"},
     a_stranger_writes_to_the_topic: {"RgdReportsDropped"},
     pulsars_admin_api_is_away: {"RgdBacklogsUnknown", "RgdStockBrokersDiffer", "RgdDegraded"},

@@ -18,8 +18,8 @@ from packaging.utils import canonicalize_name
 from tests.tidy import tree
 
 #: Folders that only people who develop rgd use: they may import the extras too.
-DEVELOPMENT = ("tests", "sim", "bench", "proto")
-OURS = frozenset({"rgd", "sim", "tests", "bench"})
+DEVELOPMENT = ("tests", "sim", "bench", "proto", "observability")
+OURS = frozenset({"rgd", "sim", "tests", "bench", "observability"})
 #: In the standard library of a Python later than the oldest that we run on.
 LATER_STDLIB = frozenset({"compression"})
 #: rgd's own parts that are installed only where they are wanted.

@@ -82,6 +82,7 @@ class TokenMissing(CallError):
     """The call needs a token and has none that is known."""
 
     def __init__(self, *, sent: bool) -> None:
+        self.why = "unknown_token" if sent else "no_token"
         if sent:
             super().__init__("the bearer token is not known")
             self.headers = {"WWW-Authenticate": f'{_REALM}, error="invalid_token"'}
@@ -92,6 +93,8 @@ class TokenMissing(CallError):
 
 class ScopeMissing(CallError):
     """The token is known and may not do this."""
+
+    why = "scope"
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"this call needs a token with the scope {scope}")

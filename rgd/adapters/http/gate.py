@@ -36,6 +36,8 @@ class Gate:
         self.clock = clock
         #: Set when the daemon is about to stop: every answer sends its client elsewhere.
         self.draining = False
+        #: Calls answered 401 or 403, by what their token lacks.
+        self.unauthorised = {"no_token": 0, "unknown_token": 0, "scope": 0}
 
     def authorise(self, scope: Scope | None, authorization: str) -> None:
         """Let a call pass, or not.
@@ -73,6 +75,8 @@ class Gate:
 
     def reply_to(self, error: Exception, method: str, route: str) -> Reply:
         """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
+        if isinstance(error, TokenMissing | ScopeMissing):
+            self.unauthorised[error.why] += 1
         foreseen = reply_to(error)
         if foreseen is not None:
             return foreseen

@@ -158,6 +158,10 @@ class HttpServer:
                 Sample("rgd_http_shadow_total", (what,), count)
                 for what, count in (self._shadow.counts.items() if self._shadow else ())
             ),
+            *(
+                Sample("rgd_http_unauthorised_total", (why,), count)
+                for why, count in self._gate.unauthorised.items()
+            ),
             Sample("rgd_http_unread_bytes", (), unread.total),
             Sample("rgd_http_body_bytes", (), self._bodies.used),
         ]

@@ -406,6 +406,12 @@ METRICS: Final = (
         "Open streams of `/v1/live`: live pages and `rgd top`.",
     ),
     Metric(
+        "rgd_http_unauthorised_total",
+        MetricType.COUNTER,
+        "Calls answered 401 or 403: `no_token`, `unknown_token`, or a known token without the `scope`.",
+        ("reason",),
+    ),
+    Metric(
         "rgd_http_connections_refused_total",
         MetricType.COUNTER,
         "HTTP connections refused beyond a limit: `connections_max`, `connections_per_address_max`.",
