@@ -46,6 +46,14 @@ def socket_has_no_folder(folder: Path) -> Iterator[dict[str, str]]:
     yield {"HTTP__UNIX_SOCKET": str(folder / "none" / "rgd.sock")}
 
 
+def host_is_unknown(folder: Path) -> Iterator[dict[str, str]]:
+    yield {"HTTP__PROBE_LISTEN": "no.such.host.invalid:7700"}
+
+
+def socket_path_is_too_long(folder: Path) -> Iterator[dict[str, str]]:
+    yield {"HTTP__UNIX_SOCKET": str(folder / ("x" * 150))}
+
+
 def certificate_is_none(folder: Path) -> Iterator[dict[str, str]]:
     yield {"HTTP__TLS_CERT": file_in(folder), "HTTP__TLS_KEY": file_in(folder)}
 
@@ -84,6 +92,8 @@ FAULTS: tuple[Fault, ...] = (
     probes_port_is_taken,
     socket_is_a_file,
     socket_has_no_folder,
+    host_is_unknown,
+    socket_path_is_too_long,
     certificate_is_none,
     tokens_are_a_folder,
     groups_are_empty,
