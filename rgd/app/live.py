@@ -145,12 +145,13 @@ class Live:
     @contained("view")
     def group(self, name: str) -> LiveGroupView:
         """One group with all its brokers, and its last ten minutes."""
-        if name not in self._core.sharing.snapshot.groups:
+        group = self._core.sharing.snapshot.groups.get(name)
+        if group is None:
             raise UnknownGroup(name)
         rows = self._rows_now(name, is_whole=True)
         found = (self._history.of(key) for key, _ in rows)
         history = tuple(one for one in found if one is not None)
-        return LiveGroupView(name, tuple(view for _, view in rows), history)
+        return LiveGroupView(name, group.blocked, tuple(view for _, view in rows), history)
 
     @contained("view")
     def rows(self, name: str) -> list[PressureView]:
@@ -163,10 +164,8 @@ class Live:
 
     def _is_limited(self, row: RowKey) -> bool:
         quota = self._core.sharing.quota(row.key)
-        return (
-            row.key.group in self._core.sharing.snapshot.groups
-            and quota.of(row.dimension) is not None
-        )
+        group = self._core.sharing.snapshot.groups.get(row.key.group)
+        return bool(group and not group.blocked) and quota.of(row.dimension) is not None
 
     def _rows_now(self, name: str, *, is_whole: bool) -> list[tuple[RowKey, PressureView]]:
         """The rows of a group as they are now, perhaps with each broker by itself."""
@@ -207,7 +206,7 @@ class Live:
         here = {*daemon.broker_names()}
         gone = {name: at for name, at in self._seen.items() if name not in here}
         health = daemon.health()
-        brokers = members_view(core, now, daemon.stock.senders if daemon.stock else (), gone)
+        brokers = members_view(core, now, gone)
         backlogs = backlogs_view(core.backlogs, core.limiter.blocked)
         return LiveView(
             number=self._number,

@@ -120,12 +120,8 @@ def _lines(view: _Json) -> Iterator[str]:
     """What stands between the verdict and the groups."""
     brokers = view["brokers"]
     words = [
-        f"{one['member']['broker']} "
-        + (
-            "(this)"
-            if one["member"]["self"]
-            else f"{'silent ' if one['silent'] else ''}{one['member']['age_s']:.1f} s"
-        )
+        f"{one['broker']} "
+        + ("(this)" if one["self"] else f"{'silent ' if one['silent'] else ''}{one['age_s']:.1f} s")
         for one in brokers["members"]
     ]
     words += [f"{one['broker']} gone {one['ago_s']:.0f} s" for one in brokers["gone"]]

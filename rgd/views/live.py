@@ -3,7 +3,7 @@
 Law: as in `rgd.views.model`; each is of a bounded size, whatever there is.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -29,25 +29,34 @@ BLOCKED_MAX: Final = 20
 SILENT_ROUNDS: Final = 1.5
 
 
-def members_view(
-    broker: Broker, now: Nanos, also_pulsar: Collection[str], gone: Mapping[str, Nanos]
-) -> MembersView:
+def members_view(broker: Broker, now: Nanos, gone: Mapping[str, Nanos]) -> MembersView:
     """The members of the exchange.
 
     Args:
         broker: its state is read.
         now: for the ages.
-        also_pulsar: as in `broker_views`.
         gone: brokers that are no members any more, and since when.
     """
     me, stock = broker.settings.sender.broker, broker.stock.members
     names = sorted({me, *broker.peers.names(), *stock.names()})
     silent = [name for name in names if _is_silent(broker, name, now)]
     shown = [*silent, *(name for name in names if name not in silent)][:MEMBERS_MAX]
-    views = broker_views(broker, now, shown, also_pulsar)
+    views = broker_views(broker, now, shown)
     latest = sorted(gone.items(), key=lambda one: -one[1])
     return MembersView(
-        members=tuple(MemberView(view, view.broker in silent) for view in views),
+        members=tuple(
+            MemberView(
+                broker=view.broker,
+                implementation=view.implementation,
+                self=view.self,
+                since_s=view.since_s,
+                age_s=view.age_s,
+                rows=view.rows,
+                silent=view.broker in silent,
+                silent_after_s=_silent_after_ns(broker, view.broker) / NS_PER_S,
+            )
+            for view in views
+        ),
         total=len(names),
         silent=len(silent),
         expected=broker.settings.expected_brokers,
@@ -56,12 +65,14 @@ def members_view(
 
 
 def _is_silent(broker: Broker, name: str, now: Nanos) -> bool:
-    peer, stock = broker.peers.get(name), broker.stock.members.get(name)
-    if peer is not None:
-        return now - peer.received_at > SILENT_ROUNDS * broker.settings.round_ns
-    if stock is not None:
-        return now - stock.received_at > SILENT_ROUNDS * broker.settings.stock_period_ns
-    return False
+    member = broker.peers.get(name) or broker.stock.members.get(name)
+    return member is not None and now - member.received_at > _silent_after_ns(broker, name)
+
+
+def _silent_after_ns(broker: Broker, name: str) -> float:
+    is_stock = broker.peers.get(name) is None and broker.stock.members.get(name) is not None
+    settings = broker.settings
+    return SILENT_ROUNDS * (settings.stock_period_ns if is_stock else settings.round_ns)
 
 
 def backlogs_view(store: BacklogStore, blocked: BlockedTopics) -> BacklogsView:

@@ -6,8 +6,6 @@ Law: as in `rgd.views.model`. Rates are in units per second, ages in seconds.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rgd.views.model import BrokerView
-
 
 @dataclass(slots=True)
 class PartView:
@@ -18,6 +16,8 @@ class PartView:
     admitted: float
     #: As this daemon computes it from the usage map.
     share: float
+    #: Admitted divided by the fair part: the lesser of demand and max-min share; None: it wants nothing.
+    ratio: float | None
 
 
 @dataclass(slots=True)
@@ -42,8 +42,7 @@ class PressureView:
     admitted: float
     #: Wanted divided by the quota: above 1 the group is short.
     pressure: float
-    #: The lowest ratio of a broker's admitted work to its fair part (the lesser of demand and share), and that
-    #: broker; None: nobody wants anything.
+    #: The lowest ratio of a broker, and that broker; None: nobody wants anything.
     lowest: float | None
     lowest_broker: str | None
     brokers: tuple[PartView, ...]
@@ -52,7 +51,6 @@ class PressureView:
     #: Units refused on this broker per second since the last look, by the level that refused.
     refused: Mapping[str, float]
     shadow: bool
-    blocked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,18 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member of the exchange, and whether it has been silent for too long."""
+    """A member of the exchange; the first fields are those of `BrokerView`."""
 
-    member: BrokerView
+    broker: str
+    implementation: str
+    self: bool
+    since_s: float
+    age_s: float
+    rows: int
+    #: Whether its last message is too old.
     silent: bool
+    #: The age from which on it is.
+    silent_after_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +198,10 @@ class HistoryView:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroupView:
-    """One group with all its brokers."""
+    """One group with all its brokers; one that is blocked has no rows, because nothing passes."""
 
     group: str
+    blocked: bool
     rows: tuple[PressureView, ...]
     history: tuple[HistoryView, ...]
 

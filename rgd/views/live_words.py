@@ -35,9 +35,9 @@ def verdict_of(
 def _bad(*, ready: bool, degraded: Sequence[str], brokers: MembersView) -> Iterator[str]:
     if not ready:
         yield f"this daemon is not ready ({'; '.join(degraded) or 'shares are not known yet'})"
-    silent = [one.member for one in brokers.members if one.silent]
+    silent = [one for one in brokers.members if one.silent]
     if len(silent) == 1:
-        yield f"{silent[0].broker} is silent for {silent[0].age_s:.0f} s"
+        yield f"no message from {silent[0].broker} for {_span(silent[0].age_s)}"
     elif silent:
         some = ", ".join([*(one.broker for one in silent[:3]), *["..."] * (len(silent) > 3)])
         yield f"{brokers.silent} brokers are silent ({some})"
@@ -48,7 +48,7 @@ def _poor(degraded: Sequence[str], brokers: MembersView, backlogs: BacklogsView)
     if brokers.gone:
         gone = brokers.gone[0]
         more = f", and {len(brokers.gone) - 1} more" if len(brokers.gone) > 1 else ""
-        yield f"{gone.broker} has gone {gone.ago_s:.0f} s ago{more}"
+        yield f"gone for {_span(gone.ago_s)}: {gone.broker}{more}"
     elif brokers.total < brokers.expected:
         yield f"{brokers.expected} brokers are expected and {brokers.total} are here"
     if backlogs.blocked:
@@ -74,6 +74,10 @@ def row_words(row: PressureView) -> str:
 def _size(brokers: MembersView, groups: PressuresView) -> str:
     verb = "shares" if brokers.total == 1 else "share"
     return f"{_count(brokers.total, 'broker')} {verb} {_count(groups.groups, 'group')}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _count(number: int, what: str) -> str:

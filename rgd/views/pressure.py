@@ -46,7 +46,7 @@ class RowKey(NamedTuple):
 
 
 class Pressure:
-    """Wanted and quota of every limited group and kind, as of the last look at each."""
+    """Wanted and quota of every limited group and kind, as of the last look at each; none of blocked groups."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -102,6 +102,7 @@ class Pressure:
             limited = [
                 (GroupKey(group.name, kind), quota)
                 for group in part
+                if not group.blocked
                 for kind in KINDS
                 if not (quota := group.rates(kind)).is_unlimited
             ]
@@ -208,11 +209,12 @@ def row_of(
     quota = float(table.quota[at, of])
     part = np.minimum(wanted, fair)
     ratio = np.where(part > 0, admitted / np.maximum(part, 1 / MILLI), np.inf)
+    ratios = [None if value == np.inf else round(value, 4) for value in ratio.tolist()]
     lowest = int(ratio.argmin())
-    has_lowest = bool(part[lowest] > 0)
     is_shown = np.array([coloured is None or name in coloured for name in table.brokers])
     columns = [column[is_shown].tolist() for column in (wanted, admitted, share)]
-    names = [name for name, shown in zip(table.brokers, is_shown.tolist(), strict=True) if shown]
+    places = is_shown.nonzero()[0].tolist()
+    names, of_shown = [table.brokers[at] for at in places], [ratios[at] for at in places]
     rest = [float(column[~is_shown].sum()) for column in (wanted, admitted, share)]
     others = len(table.brokers) - len(names)
     group = broker.sharing.snapshot.groups[row.key.group]
@@ -224,13 +226,12 @@ def row_of(
         wanted=float(wanted.sum()),
         admitted=float(admitted.sum()),
         pressure=round(float(wanted.sum()) / max(quota, 1 / MILLI), 4),
-        lowest=round(float(ratio[lowest]), 4) if has_lowest else None,
-        lowest_broker=table.brokers[lowest] if has_lowest else None,
-        brokers=tuple(map(PartView, names, *columns)),
+        lowest=ratios[lowest],
+        lowest_broker=None if ratios[lowest] is None else table.brokers[lowest],
+        brokers=tuple(map(PartView, names, *columns, of_shown)),
         others=OthersView(others, *rest) if others else None,
         refused=refused,
         shadow=group.shadow,
-        blocked=group.blocked,
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.browser import running_browser
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tiers import S3Server, running_s3, s3_environment
 
@@ -91,3 +92,10 @@ def read_only_folder(tmp_path: Path) -> Generator[Path]:
         folder.chmod(0o500)
         yield folder
         folder.chmod(0o700)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The one browser of the run; tests take tabs of their own (`tests.support.browser.new_tab`)."""
+    with running_browser(tmp_path_factory.mktemp("browser") / "profile") as address:
+        yield address

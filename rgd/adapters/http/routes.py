@@ -23,10 +23,12 @@ from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.check import Check, check_endpoints
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
+from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
 from rgd.adapters.http.leases import Leases, lease_endpoints
 from rgd.adapters.http.live import Live, live_endpoints
+from rgd.adapters.http.live_page import page_endpoints
 from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
@@ -62,6 +64,7 @@ class Doors:
     backlogs: Backlogs
     pulsar_admin: pulsar_admin.PulsarAdmin
     probes: Probes
+    gate: Gate
     #: Answers with what `openapi` makes of this list.
     openapi: Handler
     #: None: there is no usage log to ask.
@@ -83,7 +86,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *explain_endpoints(doors.explain),
         *backlog_endpoints(doors.backlogs),
         *(log_endpoints(doors.log) if doors.log else ()),
-        *(live_endpoints(doors.live) if doors.live else ()),
+        *((*live_endpoints(doors.live), *page_endpoints(doors.gate)) if doors.live else ()),
         *pulsar_admin.endpoints(doors.pulsar_admin),
         *_probes(doors.probes, doors.openapi),
     )

@@ -104,6 +104,7 @@ class HttpServer:
                 backlogs=Backlogs(daemon.backlogs, settings, questions, self.reads),
                 pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
                 probes=self._probes,
+                gate=self._gate,
                 openapi=self._describe,
                 log=None if log_door is None else Log(log_door),
                 live=self._live,

@@ -45,12 +45,19 @@ class Daemon:
         folder: has `groups.yaml`, where there is one; takes the logs.
         exchange: a Pulsar URL.
         environ: settings beside the options.
+        port: where it listens; 0: on a free one.
     """
 
     def __init__(
-        self, name: str, folder: Path, exchange: str, environ: Mapping[str, str] | None = None
+        self,
+        name: str,
+        folder: Path,
+        exchange: str,
+        environ: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> None:
         self.name = name
+        self._port = port
         self.base = ""
         self._folder = folder
         self._exchange = exchange
@@ -64,7 +71,7 @@ class Daemon:
         with errors.open("ab") as sink:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "rgd", "serve", "--broker", self.name),
-                *("--listen", "127.0.0.1:0", "--exchange", self._exchange),
+                *("--listen", f"127.0.0.1:{self._port}", "--exchange", self._exchange),
                 *(("--groups", str(groups)) if groups.exists() else ()),
                 *("--log-dir", str(self._folder / "log")),
                 stdin=asyncio.subprocess.DEVNULL,

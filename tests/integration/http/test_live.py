@@ -68,7 +68,7 @@ async def test_a_snapshot_has_the_cluster_and_the_verdict(running: RunningDaemon
         view = (await call(running, "GET", "/v1/live")).json
     row = view["groups"]["rows"][0]
     assert (row["group"], row["pressure"] > 1) == ("g001", True)
-    assert [one["member"]["broker"] for one in view["brokers"]["members"]] == ["broker-1"]
+    assert [one["broker"] for one in view["brokers"]["members"]] == ["broker-1"]
     assert (len(view["groups"]["rows"]), view["groups"]["total"]) == (50, 120)
 
 
@@ -178,6 +178,29 @@ async def test_a_group_has_all_its_brokers_and_its_last_minutes(running: Running
     }
     assert set(history["quota"]) == {4}
     assert (await call(running, "GET", "/v1/live/groups/nobody")).status == 404
+
+
+async def test_the_page_may_load_nothing_from_elsewhere_and_asks_for_a_token_where_one_is_needed(
+    tmp_path: Path,
+) -> None:
+    tokens = Tokens({digest_of("look"): frozenset({Scope.READ})})
+    with running_daemon(tmp_path, SNAPSHOT, tokens=tokens) as running:
+        async with client() as session:
+            texts = []
+            for path in ("", "live.js", "live.css", "live.svg", "runbooks.md"):
+                async with session.get(f"{running.url}/{path}") as answer:
+                    assert answer.status == 200
+                    policy = answer.headers["Content-Security-Policy"]
+                    assert policy.startswith("default-src 'none'; script-src 'self';")
+                    assert "unsafe" not in policy
+                    texts.append(await answer.text())
+        page = texts[0]
+        assert 'data-token="needed"' in page
+        assert running.server is not None
+        assert running.loop is not None
+        running.loop.call_soon_threadsafe(running.server.replace_tokens, Tokens())
+        while 'data-token="needed"' in page:
+            page = (await call(running, "GET", "/")).body.decode()
 
 
 async def test_events_are_described(running: RunningDaemon) -> None:

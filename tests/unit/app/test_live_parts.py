@@ -71,7 +71,6 @@ def row(group: str, wanted: float) -> tuple[RowKey, PressureView]:
         None,
         {},
         False,
-        False,
     )
     return RowKey(key(group), Dimension.MESSAGES), view
 

@@ -110,6 +110,7 @@ def test_the_most_pressure_comes_first_and_the_lowest_ratio_names_its_broker() -
         Group("gold", Limit(rates(100))),
         Group("late", Limit(rates(100)), policy=SharePolicyName.PROPORTIONAL),
         Group("free"),
+        Group("stopped", Limit(rates(100)), blocked=True),
     )
     broker.handle(
         MessageReceived(
@@ -183,14 +184,14 @@ def test_refusals_are_rates_since_the_last_reading() -> None:
 def test_a_member_that_says_nothing_for_a_round_and_a_half_is_silent() -> None:
     broker = cluster(Group("gold"))
     gone = {"b9": ms(500), "b8": ms(700)}
-    heard = members_view(broker, ms(1_500), (), gone)
-    assert [(one.member.broker, one.silent) for one in heard.members] == [
+    heard = members_view(broker, ms(1_500), gone)
+    assert [(one.broker, one.silent) for one in heard.members] == [
         ("b1", False),
         ("b2", False),
     ]
     assert heard.gone == (GoneView("b8", 0.8), GoneView("b9", 1.0))
-    silent = members_view(broker, ms(1_511), (), {})
-    assert [(one.member.broker, one.silent) for one in silent.members] == [
+    silent = members_view(broker, ms(1_511), {})
+    assert [(one.broker, one.silent) for one in silent.members] == [
         ("b2", True),
         ("b1", False),
     ]

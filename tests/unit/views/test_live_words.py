@@ -1,0 +1,88 @@
+"""The verdict: what is wrong comes first, then what is short, then how large the cluster is."""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.views.live_model import (
+    BacklogsView,
+    GoneView,
+    MembersView,
+    MemberView,
+    PressuresView,
+    PressureView,
+    VerdictView,
+)
+from rgd.views.live_words import verdict_of
+
+
+def member(name: str, age_s: float) -> MemberView:
+    return MemberView(name, "rgd", False, 9, age_s, 0, age_s > 1.5, 1.5)
+
+
+ALL_HERE = MembersView((member("b1", 0), member("b2", 1)), 2, 0, 1, ())
+SILENT = replace(ALL_HERE, members=(member("b2", 2), member("b1", 0)), silent=1)
+GONE = replace(ALL_HERE, gone=(GoneView("b3", 130), GoneView("b4", 200)))
+ROW = PressureView(
+    "gold", "publish", "bytes", 1000, 3500, 990, 3.5, 0.97, "b2", (), None, {}, False
+)
+CALM, SHORT = PressuresView((), 4, 0, 3), PressuresView((ROW,), 4, 1, 3)
+NONE, BLOCKED = BacklogsView(0, 0, 0, ()), BacklogsView(9, 2, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("brokers", "groups", "backlogs", "degraded", "verdict"),
+    [
+        (ALL_HERE, CALM, NONE, (), "good: No demand is above its quota; 2 brokers share 3 groups."),
+        (
+            ALL_HERE,
+            SHORT,
+            NONE,
+            (),
+            "good: Demand is above 1 of 4 quotas, most gold (publish, bytes): 3.5kB/s of 1kB/s, lowest ratio 0.97; "
+            "2 brokers share 3 groups.",
+        ),
+        (
+            SILENT,
+            CALM,
+            BLOCKED,
+            (),
+            "bad: No message from b2 for 2 s; publishing to 2 topics is blocked by backlog quotas; "
+            "no demand is above its quota; 2 brokers share 3 groups.",
+        ),
+        (
+            GONE,
+            CALM,
+            NONE,
+            ("tier: away",),
+            "poor: Tier: away; gone for 2 min: b3, and 1 more; no demand is above its quota; 2 brokers share 3 groups.",
+        ),
+        (
+            replace(ALL_HERE, expected=3),
+            CALM,
+            NONE,
+            (),
+            "poor: 3 brokers are expected and 2 are here; no demand is above its quota; 2 brokers share 3 groups.",
+        ),
+    ],
+    ids=["well", "short", "silent", "gone", "expected"],
+)
+def test_the_fact_comes_first(
+    brokers: MembersView,
+    groups: PressuresView,
+    backlogs: BacklogsView,
+    degraded: tuple[str, ...],
+    verdict: str,
+) -> None:
+    found = verdict_of(
+        ready=True, degraded=degraded, brokers=brokers, groups=groups, backlogs=backlogs
+    )
+    assert f"{found.level}: {found.text}" == verdict
+
+
+def test_who_is_not_ready_says_why() -> None:
+    found = verdict_of(
+        ready=False, degraded=("draining",), brokers=ALL_HERE, groups=CALM, backlogs=NONE
+    )
+    begin = "This daemon is not ready (draining); no demand is above its quota; 2 brokers share 3 groups."
+    assert found == VerdictView("bad", begin)
