@@ -65,6 +65,7 @@ class PoliciesInUse:
         keys = [self._index.keys[slot] for slot in slots.tolist()]
         self.quotas[slots] = rates((quota.messages, quota.bytes) for quota in map(self.quota, keys))
         self._policy[slots] = [policy_code(self.policy(key)) for key in keys]
+        self._index.ignores_admitted[slots] = self.is_max_min(slots)
         # This is last, so a read that raises is repeated.
         self.is_unread[slots] = False
         return [key.group in self.snapshot.groups for key in keys]

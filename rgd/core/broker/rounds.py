@@ -366,7 +366,7 @@ class Rounds:
             sent=sent,
             admitted_total=closed.admitted_total,
             wanted_total=closed.wanted_total,
-            refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
+            refused_by=_refused_by(block.states, closed.refused),
         )
 
     def _advertise(
@@ -462,21 +462,16 @@ def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> Usa
     )
 
 
-def _refused_by(states: Sequence[GroupState], refused: Ints, blocked: dict[GroupKey, None]) -> Ints:
+def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
     """[states, REFUSED_BY, 2] work that each level refused since the last log record, or empty.
 
     Only groups with refused work are read, because the sums of each take a microsecond.
 
     Args:
         states: the groups.
-        refused: [states, 2] what was refused of each and is its demand.
-        blocked: groups with work that backlogs refused, which is no demand; those read are removed.
+        refused: [states, 2] what was refused of each and is its demand; what backlogs refused is none.
     """
-    is_asked = either(refused != 0)
-    if blocked:
-        is_asked = np.logical_or(is_asked, [state.key in blocked for state in states])
-        for state in states:
-            blocked.pop(state.key, None)
+    is_asked = np.logical_or(either(refused != 0), [state.is_unlogged for state in states])
     asked = np.flatnonzero(is_asked)
     if not len(asked):
         return np.zeros((0, len(REFUSED_BY), 2), np.int64)

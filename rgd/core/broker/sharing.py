@@ -91,7 +91,6 @@ class Sharing:
         self._by_mode = ModeShares(settings, self.known_brokers)
         self.shards = ShardShares(settings, usage.index, self._by_mode)
         self._policies = PoliciesInUse(settings.policy, usage.index)
-        usage.shares_by_admitted = self._shares_by_admitted
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
         #: gate has; Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
@@ -413,11 +412,6 @@ class Sharing:
             )
 
     # Details.
-
-    def _shares_by_admitted(self, slots: Ints) -> Flags:
-        """[slots] whether a group's shares depend on admitted work."""
-        self._make_room()
-        return ~self._policies.is_max_min(slots)
 
     def _end(self, slot: int) -> None:
         """A group that no longer exists is not in use."""

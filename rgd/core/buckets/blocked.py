@@ -14,7 +14,6 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.chain import BlockedTopic
 from rgd.core.buckets.decision import Level, Name, OverBacklog
-from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.recent_refusals import RecentRefusals
 from rgd.core.buckets.refusal import Asked
 from rgd.core.buckets.throttled import OTHER
@@ -39,8 +38,6 @@ class BlockedTopics:
         self._names: dict[str, list[Name]] = {}
         #: What was refused of each lately.
         self._recent: dict[str, RecentRefusals] = {}
-        #: Groups with refused work that the usage log does not have: their next row has it.
-        self.unlogged: dict[GroupKey, None] = {}
         #: Blocked requests since the start, by limit and whether the caller was asked to hold.
         self.requests: Counter[tuple[QuotaType, bool]] = Counter()
         #: The same of each topic, of at most `COUNTED_MAX`; of the further ones under `OTHER`.
@@ -96,7 +93,7 @@ class BlockedTopics:
         for group in groups:
             group.refused_messages[_BACKLOG] += asked.messages
             group.refused_bytes[_BACKLOG] += asked.bytes
-            self.unlogged[group.key] = None
+            group.is_unlogged = True
         return OverBacklog(why.quota_type, is_held, retry_after_ms(why, now))
 
     def _counts_of(self, topic: str) -> Counter[tuple[QuotaType, bool]]:

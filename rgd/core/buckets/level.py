@@ -236,6 +236,7 @@ class GroupState(LevelState):
     __slots__ = (
         "counters",
         "generation",
+        "is_unlogged",
         "key",
         "logged_refused",
         "refused_bytes",
@@ -262,11 +263,14 @@ class GroupState(LevelState):
         #: `order`; `refusals` counts what the group itself refused.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
+        #: Whether a backlog refused work of it that the usage log does not have: its next row has it.
+        self.is_unlogged = False
         #: The totals already in the usage log: messages of each level, then bytes of each level.
         self.logged_refused = [0] * (2 * len(_LEVELS))
 
     def take_refused(self) -> list[int]:
         """Messages, then bytes, refused by each level since the last call; for the usage log."""
+        self.is_unlogged = False
         before, self.logged_refused = self.logged_refused, self._refused_totals()
         taken = list(map(sub, self.logged_refused, before))
         return taken if max(taken) <= COUNT_MAX else [min(units, COUNT_MAX) for units in taken]

@@ -281,8 +281,9 @@ class Levels:
             if state.generation < change.generation - 1:
                 # It missed several changes: it accrues nothing for the time between them.
                 state.pause(change.since, change.at)
-            # A higher share may have risen only just now, so the lower one applies until now.
-            self._set_rates(state, quota, lower(state.share, share), change.at)
+            if change.at < now:
+                # A higher share may have risen only just now, so the lower one applies until now.
+                self._set_rates(state, quota, lower(state.share, share), change.at)
         state.burst_ns = self.group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)

@@ -31,6 +31,7 @@ _COLUMNS: Final = (
     "name_bytes",
     "is_given",
     "is_unknown",
+    "ignores_admitted",
     "tickets",
 )
 
@@ -55,6 +56,8 @@ class GroupIndex:
         #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)
         self.is_unknown: Flags = np.zeros(64, np.bool_)
+        #: [slots] whether the shares of the group are known not to depend on admitted work, as under max-min.
+        self.ignores_admitted: Flags = np.zeros(64, np.bool_)
         self._slots: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
         self._free: list[int] = []
         #: The groups that have policies; None: all groups have.
@@ -185,7 +188,7 @@ class GroupIndex:
             key = self.keys[slot]
             del self._slots[kind_code(key.kind)][key.group]
         self.unknown -= int(np.count_nonzero(self.is_unknown[slots]))
-        self.is_given[slots] = self.is_unknown[slots] = False
+        self.is_given[slots] = self.is_unknown[slots] = self.ignores_admitted[slots] = False
         self.tickets[slots] = 0
         self._free.extend(slots.tolist())
 

@@ -68,8 +68,6 @@ class UsageMap:
 
     def __init__(self, index: GroupIndex | None = None) -> None:
         self.index = GroupIndex() if index is None else index
-        #: [slots] whether shares of a group depend on admitted work; under max-min they do not.
-        self.shares_by_admitted: Callable[[Ints], Flags] = _all
         #: The simulator puts one here that computes once what all its daemons compute from the same rows.
         self.hashes_of: Callable[[Hashes], Hashes] = hashes_of
         self._rows = RowStore()
@@ -407,9 +405,7 @@ class UsageMap:
         if len(slots) == 0:
             return _NO_PLACES
         moves, admits = self._rows.differs(rows, amounts)
-        only = (admits > moves).nonzero()[0]
-        if len(only):
-            moves[only] = self.shares_by_admitted(slots[only])
+        moves |= admits & ~self.index.ignores_admitted[slots]
         self._rows.write(rows, amounts)
         return slots.take(moves.nonzero()[0])
 
@@ -457,10 +453,6 @@ class UsageMap:
 def _are_held(rows: Places) -> bool:
     """Whether no row is missing."""
     return isinstance(rows, slice) or not np.count_nonzero(rows == NO_ROW)
-
-
-def _all(slots: Ints) -> Flags:
-    return np.ones(len(slots), np.bool_)
 
 
 def _hashed(parts: Sequence[Places], most: int) -> Places | None:
