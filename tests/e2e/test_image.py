@@ -36,7 +36,6 @@ def test_the_daemon_and_the_report_run_from_what_the_dockerfile_makes(
     replay = Replay(tmp_path)
     daemon = replay.build(DAEMON)
     report = replay.build("report")
-    assert daemon.user == 10001
     assert daemon.bytes() <= BYTES_MAX
     state = tmp_path / "state"
     state.mkdir()
@@ -56,8 +55,10 @@ def test_the_daemon_and_the_report_run_from_what_the_dockerfile_makes(
     highest = serve_a_little(daemon, state, environ | {"RGD_LOG__TIER_URL": tier})
     assert highest <= BYTES_MAX
 
-    made = environ | environment(report, state)
-    done = run(report.command("report", tier, "--out", "made", user=NOBODY), state, made)
+    # As in the CronJob: nothing can be written to but /tmp and the place of reports.
+    home = report.root / "var/lib/rgd"
+    made = report.command("report", tier, "--out", str(state / "made"), user=NOBODY)
+    done = run(made, home, environ | environment(report, home))
     assert done.returncode == 0, done.stderr
     summary = json.loads((state / "made" / "summary.json").read_text())
     assert [row["group"] for row in summary["groups"]] == ["gold"]
