@@ -112,21 +112,24 @@ class Callers:
     """Two threads with a connection each, so that nobody waits for a client's own event loop.
 
     One asks for everything once a second, in arrays of `ITEMS`; the other asks single questions,
-    `PROBES_PER_S`, and measures from a request's sending to its answer.
+    so many a second, and measures from a request's sending to its answer.
     """
 
-    def __init__(self, port: int, questions: Sequence[bytes]) -> None:
+    def __init__(self, port: int, questions: Sequence[bytes], per_s: int = PROBES_PER_S) -> None:
         self._port = port
+        self._items = min(ITEMS, len(questions))
         self._arrays = [
             _request(b"[" + b",".join(questions[place : place + ITEMS]) + b"]")
             for place in range(0, len(questions), ITEMS)
         ]
         self._probes = [_request(question) for question in questions]
         self._took_ns: list[int] = []
+        #: Questions answered so far, to each of the two.
+        self.answered = [0, 0]
         self._is_over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._ask, args=(self._arrays, len(self._arrays), None)),
-            threading.Thread(target=self._ask, args=(self._probes, PROBES_PER_S, self._took_ns)),
+            threading.Thread(target=self._ask, args=(0, self._arrays, len(self._arrays))),
+            threading.Thread(target=self._ask, args=(1, self._probes, per_s)),
         ]
         for thread in self._threads:
             thread.start()
@@ -150,7 +153,7 @@ class Callers:
         for thread in self._threads:
             thread.join()
 
-    def _ask(self, requests: Sequence[bytes], per_s: int, took_ns: list[int] | None) -> None:
+    def _ask(self, who: int, requests: Sequence[bytes], per_s: int) -> None:
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = connection.makefile("rb")
@@ -159,8 +162,9 @@ class Callers:
                 sent_ns = time.perf_counter_ns()
                 connection.sendall(requests[count % len(requests)])
                 _read_answer(answers)
-                if took_ns is not None:
-                    took_ns.append(time.perf_counter_ns() - sent_ns)
+                if who == 1:
+                    self._took_ns.append(time.perf_counter_ns() - sent_ns)
+                self.answered[who] += 1 if who == 1 else self._items
                 count += 1
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from sim.scenarios import SCENARIOS
+from tests.support import pages as blocks_of
 from tests.tidy import tree
 
 DOCS = tree.ROOT / "docs"
@@ -53,6 +54,37 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
         "# A `head`, or two\n[x](#a-head-or-two) [y](#b) [z](gone.md) [w](https://a.b/)\n"
     )
     assert dead_links(page) == ["page.md: #b", "page.md: gone.md"]
+
+
+def blocks() -> list[tuple[str, blocks_of.Block]]:
+    """Every block of README and docs, with its page."""
+    return [
+        (page.name, block)
+        for page in blocks_of.pages()
+        for block in blocks_of.blocks(page.read_text(encoding="utf-8"))
+        if block.kind != "sh"
+    ]
+
+
+def test_every_block_says_how_it_is_run() -> None:
+    untagged = [
+        f"{page}:{block.line}" for page, block in blocks() if block.kind not in blocks_of.KINDS
+    ]
+    assert untagged == [], "write one of the tags of tests/support/pages.py above the fence"
+    texts = {page.name: page.read_text(encoding="utf-8") for page in blocks_of.pages()}
+    indented = {name: blocks_of.indented(text) for name, text in texts.items()}
+    assert {name: found for name, found in indented.items() if found} == {}, "fence it, and tag it"
+
+
+def test_of_twenty_blocks_nineteen_are_run_and_others_say_why_not() -> None:
+    skipped = [block for _, block in blocks() if block.kind == "skip"]
+    assert len(skipped) <= 0.05 * len(blocks()), [block.argument for block in skipped]
+    assert all(len(block.argument) > 10 for block in skipped)
+
+
+def test_a_block_that_another_test_runs_is_read_from_the_page_there() -> None:
+    told = [(page, block.argument) for page, block in blocks() if block.kind == "tested"]
+    assert [where for where in told if where[0] not in tree.text(where[1])] == []
 
 
 def test_the_readme_says_how_many_scenarios_there_are() -> None:
