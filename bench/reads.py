@@ -1,6 +1,6 @@
 """Reads beside requests: every read route in a loop, at 5,000 groups, 100 brokers and 100,000 namespaces.
 
-    python bench/reads.py [--json] [--seconds 10] [--readers 4]
+    python bench/reads.py [--json] [--seconds 10] [--readers 4] [--streams 64]
 
 The whole daemon (`rgd.app.wiring`, on uvloop, with its rounds, usage log and file policies; only the exchange
 is the in-memory one) runs in a process of its own, on a core of its own where there are two; in it a task is
@@ -9,7 +9,8 @@ all are in use, and has rows of 5 brokers.
 
 First each route is called alone: how long it takes, and the longest that it held the event loop
 (`stall_`, processor time as in `http_stalls`). Then `--readers` connections call all of them in turn while
-another asks single questions: their latency, from a request's sending to its answer.
+another asks single questions: their latency, from a request's sending to its answer. Before that, and again afterwards,
+`--streams` subscribers of `/v1/live` read its stream (`watched_`, beside `alone_` just before).
 """
 
 import argparse
@@ -20,7 +21,10 @@ import http.client
 import json
 import os
 import re
+import selectors
 import signal
+import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,7 +44,9 @@ from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.daemon import RgdDaemon
+from rgd.app.live import Live
 from rgd.app.logs import configure_logs
+from rgd.app.recent_events import RecentEvents
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
 from rgd.config.load import load_settings
@@ -173,11 +179,13 @@ async def serve() -> None:
         daemon = RgdDaemon(daemon.core, parts, settings.cluster)
         exposition = Exposition(Telemetry(daemon))
         door = http_settings(settings, insecure=False)
-        async with HttpServer(daemon, door, metrics=exposition.render) as server:
+        live = Live(daemon, RecentEvents())
+        async with HttpServer(daemon, door, metrics=exposition.render, live_door=live) as server:
             loop.add_reader(sys.stdin, Watch().tell)
-            others = loop.create_task(speak(bus))
+            beside = [loop.create_task(speak(bus)), loop.create_task(live.follow())]
             await daemon.run(until, on_up=lambda: print(server.port, flush=True))
-            others.cancel()
+            for task in beside:
+                task.cancel()
         await daemon.close()
 
 
@@ -190,7 +198,7 @@ def read_paths(description: dict[str, dict[str, dict[str, object]]]) -> list[str
     for path, calls in description["paths"].items():
         if "get" not in calls:
             continue
-        filled = re.sub(r"\{(\w+)\}", lambda part: PARTS[part[1]], path)
+        filled = re.sub(r"\{(\w+)\}", lambda part: PARTS.get(part[1], "any"), path)
         if path == "/v1/explain":
             filled += "?tenant=tenant-000&namespace=namespace-000000&topic=topic"
         elif path in {"/v1/groups", "/v1/brokers"}:
@@ -207,6 +215,10 @@ def get(client: http.client.HTTPConnection, path: str) -> str | None:
     if response.status >= 500 and path != "/readyz":
         raise SystemExit(f"{path}: {response.status}")
     return response.headers.get("Link", "").partition("<")[2].partition(">")[0] or None
+
+
+#: What a subscriber sends.
+WATCH: Final = b"GET /v1/live HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
 
 
 class Load:
@@ -304,12 +316,77 @@ def each_alone(running: Daemon, paths: Sequence[str]) -> dict[str, float]:
     return figures
 
 
+def subscribe(port: int, count: int) -> int:
+    """Read so many streams of the live view until standard input ends; the bytes that came."""
+    # The machine may have two cores: who measures goes first.
+    os.nice(19)
+    received = 0
+    with selectors.DefaultSelector() as ready, contextlib.ExitStack() as opened:
+        ready.register(sys.stdin, selectors.EVENT_READ)
+        for _ in range(count):
+            one = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+            one.sendall(WATCH)
+            ready.register(one, selectors.EVENT_READ, one)
+        while True:
+            for key, _ in ready.select():
+                if key.data is None:
+                    return received
+                received += len(key.data.recv(1 << 16))
+
+
+@contextlib.contextmanager
+def subscribers(port: int, count: int) -> Iterator[list[int]]:
+    """The same in a process of its own; afterwards the bytes are in the list."""
+    received: list[int] = []
+    command = [
+        sys.executable,
+        __file__,
+        "--json",
+        "--subscribe",
+        str(port),
+        "--streams",
+        str(count),
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        time.sleep(2)
+        yield received
+        process.stdin.close()
+        received.append(json.loads(process.stdout.read())["received"])
+
+
+def watched(running: Daemon, load: Load, options: argparse.Namespace) -> dict[str, float]:
+    """Single questions with and without subscribers of the live view, in turn."""
+    took: dict[str, list[int]] = {"unwatched": [], "watched": []}
+    waits: dict[str, list[tuple[float, float]]] = {what: [] for what in took}
+    total = 0
+    for _ in range(options.turns):
+        for what, count in (("unwatched", 0), ("watched", options.streams)):
+            with subscribers(running.port, count) as received:
+                running.longest_ms()
+                load.took_ns.clear()
+                time.sleep(options.seconds / options.turns)
+                took[what] += load.took_ns
+                waits[what].append(running.waits_ms())
+            total += received[0]
+    figures = quantiles("unwatched", took["unwatched"]) | quantiles("watched", took["watched"])
+    figures["watched_p99_ratio"] = round(figures["watched_p99_ms"] / figures["unwatched_p99_ms"], 3)
+    for what, of_turns in waits.items():
+        figures[f"stall_ms {what}"] = max(longest for longest, _ in of_turns)
+        figures[f"{what}_wait_p99_ms"] = round(statistics.median(p99 for _, p99 in of_turns), 3)
+    figures["watched_mb_per_s"] = round(total / 1e6 / options.seconds, 1)
+    return figures
+
+
 def measure(options: argparse.Namespace) -> Figures:
     """All figures."""
     if options.serve:
         pin(0)
         uvloop.run(serve())
         raise SystemExit(0)
+    if options.subscribe:
+        return {"received": subscribe(options.subscribe, options.streams)}
     pin(-1)
     figures: dict[str, float] = {"groups": GROUPS, "brokers": BROKERS, "namespaces": NAMESPACES}
     with daemon(__file__, stderr=subprocess.DEVNULL) as running:
@@ -326,6 +403,7 @@ def measure(options: argparse.Namespace) -> Figures:
         time.sleep(options.seconds)
         figures |= quantiles("alone", load.took_ns)
         figures["stall_ms without reads"] = running.longest_ms()
+        figures |= watched(running, load, options)
         if options.routes:
             figures |= each_alone(running, paths)
         for _ in range(options.readers):
@@ -346,6 +424,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
     parser.add_argument("--readers", type=int, default=4, help="connections that read")
+    parser.add_argument("--streams", type=int, default=64, help="subscribers of the live view")
+    parser.add_argument("--subscribe", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--turns", type=int, default=4, help="with and without them, in turn")
     parser.add_argument("--routes", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
 

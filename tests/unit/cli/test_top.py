@@ -1,0 +1,59 @@
+"""`rgd top`: a snapshot once, and lines that follow the rounds, also beyond the daemon's end.
+
+That it reaches a daemon in every way is in test_asking.py, what a snapshot says in tests/unit/views.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rgd.core.buckets.decision import Request
+from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
+from rgd.core.policies.snapshot import PolicySnapshot
+from tests.support.running_daemon import running_daemon
+from tests.unit.cli.conftest import Rgd
+
+SNAPSHOT = PolicySnapshot(
+    {"gold": Group("gold", Limit(Rates(rate_of(4))))},
+    Attachments(namespaces={"acme/orders": "gold"}),
+)
+
+
+def test_once_shows_the_verdict_brokers_and_groups(rgd: Rgd, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, SNAPSHOT) as running:
+        running.ask(Request(messages=4, namespace="acme/orders"))
+        text = rgd("top", "--once", "--url", running.url)
+        view = json.loads(rgd("top", "--once", "--json", "--url", running.url).out)
+    verdict, brokers, *_ = text.out.splitlines()
+    assert verdict.endswith("1 broker shares 1 group.")
+    assert view["verdict"]["text"].endswith("1 broker shares 1 group.")
+    assert brokers == "brokers: broker-1 (this)"
+    head, row = text.out.splitlines()[-2:]
+    assert head.split() == [
+        *("GROUP", "KIND", "DIMENSION", "DEMAND"),
+        *("WANTED", "ADMITTED", "QUOTA", "PRESSURE", "LOWEST_RATIO", "REFUSED_HERE"),
+    ]
+    assert row.split()[:3] == ["gold", "publish", "messages"]
+
+
+def test_lines_follow_the_rounds_and_say_that_the_daemon_is_gone(tmp_path: Path) -> None:
+    with running_daemon(tmp_path, SNAPSHOT) as running:
+        command = [sys.executable, "-m", "rgd", "top", "--json", "--url", running.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
+            assert watching.stdout is not None
+
+            def line() -> Any:
+                return json.loads(watching.stdout.readline())  # type: ignore[union-attr]
+
+            first, second = line(), line()
+            assert first["number"] < second["number"]
+            assert running.loop is not None
+            assert running.until is not None
+            running.loop.call_soon_threadsafe(running.until.set)
+            words = ""
+            while not words.startswith("Stale since "):
+                words = line()["verdict"]["text"]
+            watching.terminate()
+    assert words.endswith("broker-1 does not answer; trying again.")
