@@ -210,18 +210,17 @@ class Levels:
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Put a share of a group in force, with the policy and the depth in force, if the group is in use."""
-        state, group = self._groups.get(key), self._snapshot.groups.get(key.group)
-        if group is None:
-            self.drop(key)
-        elif state is None:
+        state = self._groups.get(key)
+        if state is None:
             return
-        elif (
-            state.generation != self._group_change.generation
-            or state.burst_ns != self.group_burst_ns
-        ):
+        change, depth_ns = self._group_change, self.group_burst_ns
+        if state.generation == change.generation and state.burst_ns == depth_ns:
+            if state.share != share:
+                self._set_rates(state, state.quota, share, now)
+        elif (group := self._snapshot.groups.get(key.group)) is None:
+            self.drop(key)
+        else:
             self._refresh(state, group, share, now)
-        elif state.share != share:
-            self._set_rates(state, state.quota, share, now)
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
