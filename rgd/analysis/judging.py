@@ -162,10 +162,14 @@ def _with_findings(table: Any, findings: list[str]) -> Any:
 
 
 def _passed_on(pieces: Any) -> Any:
-    """Stats as they are; of the attachments each once, with the group's name."""
+    """Stats as they are, equal ones too; of the attachments each once, with the group's name."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    said = pieces.select(["group", "stats"]).group_by(["group", "stats"]).aggregate([])
+    said = pieces.select(["group", "stats"])
+    is_of_group = pc.is_valid(said["group"])
+    once = said.filter(is_of_group).group_by(["group", "stats"]).aggregate([])
+    said = pa.concat_tables([said.filter(pc.invert(is_of_group)), once])
     blank = {name: pa.nulls(len(said), arrow(WINDOWS).field(name).type) for name in WINDOWS}
     columns = blank | {"group": said["group"], "findings": said["stats"]}
     return pa.table(columns, schema=arrow(JUDGED))

@@ -7,7 +7,6 @@ converted (`lake_names`), more bytes replace fewer, and never the other way roun
 A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART_ROWS_MAX` rows Parquet.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -18,8 +17,16 @@ import numpy as np
 
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
-from rgd.analysis.lake_names import MARKER, file_name, key_and_size, newest, row_name
-from rgd.analysis.lake_schema import LAKE_VERSION, columns_of
+from rgd.analysis.lake_names import (
+    MARK,
+    MARKER,
+    MARKER_BYTES_MAX,
+    file_name,
+    key_and_size,
+    newest,
+    row_name,
+)
+from rgd.analysis.lake_schema import columns_of
 from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.places import Segment
@@ -38,7 +45,6 @@ from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.segment import Stored
 
-MARKER_BYTES_MAX: Final = 1024
 #: Rows that are columns at once, and sorted together.
 CHUNK_ROWS_MAX: Final = 100_000
 #: Rows of one file.
@@ -57,14 +63,13 @@ def claim(out: str) -> None:
         TierError: it cannot be read or written.
     """
     objects = _objects(out)
-    marker = json.dumps({"version": LAKE_VERSION}).encode() + b"\n"
     with suppress(ObjectMissing):
-        if objects.read_range(MARKER, 0, MARKER_BYTES_MAX) == marker:
+        if objects.read_range(MARKER, 0, MARKER_BYTES_MAX) == MARK:
             return
         raise _unfit(f"{out} is a lake of another version; name an empty folder or prefix")
     if objects.names(""):
         raise _unfit(f"{out} is not empty and no lake; name an empty folder or prefix")
-    objects.replace(MARKER, marker)
+    objects.replace(MARKER, MARK)
 
 
 def convert_segment(segment: Segment, out: str) -> int | None:

@@ -8,16 +8,21 @@ Law: what was converted of a segment is what the largest size among its rows in 
 conversion that was cut off, or was overtaken by one of more bytes.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from rgd.analysis.lake_schema import LAKE_VERSION
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.objects import Objects
 
 MARKER: Final = "rgd-lake.json"
+MARKER_BYTES_MAX: Final = 1024
+#: What it holds in a lake of this version.
+MARK: Final = json.dumps({"version": LAKE_VERSION}).encode() + b"\n"
 PARQUET: Final = ".parquet"
 
 _FILE: Final = re.compile(r"\w+/day=[\d-]{10}/([0-9a-f]{32})-(\d+)-\d{6}\.parquet")

@@ -190,7 +190,7 @@ few groups skip most pages. Times are as stamped.
 
 **Reports.** `rgd report LAKE --out DIR` judges fairness from the lake, in windows of whole minutes, and reads no row of `usage`: each segment is also reduced to its minutes when it is converted
 (`minutes/`, which is the report's own and may change). It compares the clocks and names those that were off, but does not correct their times; a report from the logs
-does. `--from` and `--to` select whole minutes.
+does. `--from` and `--to` select whole minutes; what the report says of the logs is then of the whole segments that have any of them.
 """
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ within one.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -174,7 +174,7 @@ def gather(
     lives = whole_lives((run.life for run in runs), round_ms)
     ends = find_ends(lives, _seen(stats, lives), round_ms)
     lost = Counter[str]()
-    for segment, count in _lost_before(contents, within):
+    for segment, count in _lost_before(stats, within):
         lost[segment] += count
     damages = [(one.segment, offset, reason) for one in contents for offset, reason in one.damages]
     return LogFacts(
@@ -241,19 +241,33 @@ def check_rows(contents: Sequence[Contents], within: TimeRange = ALWAYS) -> None
     )
 
 
-def _lost_before(contents: Sequence[Contents], within: TimeRange) -> Iterator[tuple[str, int]]:
+def _lost_before(stats: Iterable[Stats], within: TimeRange) -> Iterator[tuple[str, int]]:
     """Entries that are lost at the ends of segments, by the later one: each is named by its first index."""
-    if within.from_ms is not None:
-        contents = [one for one in contents if one.last_index is not None]
-    for before, after in pairwise(contents):
-        if Path(before.segment).parent == Path(after.segment).parent:
+    has_start = within.from_ms is None
+    for log in _logs(stats):
+        contents = [one for one in log if has_start or one.last_index is not None]
+        for before, after in pairwise(contents):
             first = _named_index(before)
             last = first - 1 if before.last_index is None else before.last_index
             yield after.segment, max(0, _named_index(after) - last - 1)
-    for one in contents:
-        # Without damage, a name that differs from the first index has no meaning.
-        if one.damaged and one.first_index is not None and within.from_ms is None:
-            yield one.segment, max(0, one.first_index - _named_index(one))
+        for one in contents:
+            # Without damage, a name that differs from the first index has no meaning.
+            if one.damaged and one.first_index is not None and has_start:
+                yield one.segment, max(0, one.first_index - _named_index(one))
+
+
+def _logs(stats: Iterable[Stats]) -> Iterable[list[Contents]]:
+    """The segments of each log in order. In a lake one folder may stand for those of several machines."""
+    logs: dict[tuple[Path, str], list[Contents]] = defaultdict(list)
+    ordered = sorted(stats, key=lambda one: Path(one.contents.segment))
+    for folder, found in groupby(ordered, lambda one: Path(one.contents.segment).parent):
+        segments = list(found)
+        # A segment without a record goes with its neighbour.
+        broker = next((run.broker for one in segments for run in one.runs), "")
+        for one in segments:
+            broker = one.runs[0].broker if one.runs else broker
+            logs[folder, broker].append(one.contents)
+    return logs.values()
 
 
 def _named_index(contents: Contents) -> int:

@@ -55,7 +55,8 @@ def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
     if batch["stats"].null_count == len(batch):
         return batch
     said = [*zip(batch["group"].to_pylist(), batch["stats"].to_pylist(), strict=True)]
-    kept = batch.filter(pa.array([one[1] is None or one not in known for one in said]))
+    # What segments say of themselves has no group; it comes twice if the same log was given twice.
+    kept = batch.filter(pa.array([None in one or one not in known for one in said]))
     known.update(said)
     return kept
 

@@ -21,6 +21,7 @@ from typing import Final
 from rgd.analysis import lake_names
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.errors import NoLog
+from rgd.analysis.lake_schema import MINUTES
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.headers import header_at
 from rgd.storage.manifest import TieredSegment, decode_manifest
@@ -175,6 +176,8 @@ def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
 
 
 def _in_lake(objects: Objects) -> Iterator[Segment]:
+    if objects.read_range(lake_names.MARKER, 0, lake_names.MARKER_BYTES_MAX) != lake_names.MARK:
+        raise NoLog(f"{objects.place} is a lake of another version; convert its logs to a new one")
     for name, size in lake_names.files(objects, "minutes", "rounds"):
         yield Segment(name, objects.place, size)
 
@@ -212,19 +215,24 @@ def _read_file(path: str, offset: int, size: int) -> bytes:
 
 def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segment]:
     """The segments that may hold entries of a time range, of those that `find_segments` found."""
-    return [
+    kept = [
         segment
         for segment, following in zip_longest(segments, segments[1:])
         if _overlaps(segment, following, within)
     ]
+    # What a segment says of itself is behind its last minute, in a lake maybe days after the range.
+    minutes = [one for one in segments if one.is_of_lake and one.path.startswith(MINUTES)]
+    last = {lake_names.key_and_size(one.path): one for one in minutes}
+    of_kept = {lake_names.key_and_size(one.path) for one in kept if one.is_of_lake}
+    ends = {one for key, one in last.items() if key in of_kept}
+    return [*kept, *sorted(ends.difference(kept), key=lambda one: one.name)]
 
 
 def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) -> bool:
     """Whether a segment may hold entries of a time range: by its day or manifest, otherwise by two first entries."""
     if segment.is_of_lake:
-        # What a segment says of itself is on its last day, so one more day is read.
         day_ms = lake_names.day_ms(segment.path)
-        return day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms - DAY_MS)
+        return day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms)
     stated = segment.manifest
     if stated is not None:
         return not within.is_over(stated.first_ms) and (within.from_ms or 0) <= stated.last_ms

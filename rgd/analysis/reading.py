@@ -56,8 +56,10 @@ class Reducer:
     def pieces(self, records: Sequence[Logged]) -> Any:
         """A `pyarrow.Table` of `schema.PIECES` of some records, the next ones."""
         rows = rows_of(records, self._names)
-        note_totals(rows, self._names, self._continuity.gaps)
-        self._continuity.gaps.clear()
+        gaps, last = self._continuity.gaps, records[-1].offset
+        note_totals(rows, self._names, gaps)
+        # Who cuts the log by days has read the next record by now.
+        self._continuity.gaps = {at: gap for at, gap in gaps.items() if at > last}
         return reduce_rows(rows, self._names, *self._lengths).combine_chunks()
 
     def rest(self) -> Any:

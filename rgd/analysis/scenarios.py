@@ -25,6 +25,8 @@ POLICIES: Final = (*(policy.value for policy in SharePolicyName), PULSAR_SHIPPED
 SCENARIOS_MAX: Final = 8
 #: Two thousand windows of as many brokers take some 350 MB of a worker.
 BROKERS_MAX: Final = 500
+#: No daemon's round is shorter, and what the model rounds up in each grows with their number.
+ROUND_MS_MIN: Final = 50
 ROUND_MS_MAX: Final = 3_600_000
 
 _QUOTA: Final = re.compile(
@@ -100,8 +102,8 @@ def _brokers(scenario: Scenario, value: str) -> Scenario:
 def _round(scenario: Scenario, value: str) -> Scenario:
     match = _ROUND.fullmatch(value)
     round_ms = _number(match["number"]) * (1000 if match["unit"] == "s" else 1) if match else 0.0
-    if not 1 <= round_ms <= ROUND_MS_MAX:
-        raise _unusable(f"expected round=2s or round=500ms, 1 ms to an hour, got {value!r}")
+    if not ROUND_MS_MIN <= round_ms <= ROUND_MS_MAX:
+        raise _unusable(f"expected round=2s or round=500ms, 50 ms to an hour, got {value!r}")
     return replace(scenario, round_ms=round_ms)
 
 

@@ -3,7 +3,7 @@
 Law: nothing that a counter counted is lost or doubled. What a curve grew between two of its pieces
 is spread evenly over the time between them if records are missing there (it is then also reported as
 `recovered`), and belongs to the later piece if not: chunks and segments end in the middle of things.
-What a broker had counted before its first piece is before the log and is left out.
+What a gap of more than `GAP_WINDOWS_MAX` windows counted is left out. What a broker had counted before its first piece is before the log and is left out.
 
 A broker without a piece in a window admitted and wanted nothing in it. Windows that no broker has a
 record of are left out. The quota of a window is the mean of what its records say, by time; it is
@@ -30,6 +30,9 @@ from rgd.core.exchange.columns import REFUSED_BY, Ints
 from rgd.core.units import MILLI
 
 Flags = NDArray[np.bool_]
+
+#: Counts of a longer gap are left out, because a gap costs as much memory as a log of its length.
+GAP_WINDOWS_MAX: Final = 3600
 
 _NUMBERS: Final = (*MERGED_BY_LEAST, *MERGED_BY_GREATEST, *MERGED_BY_SUM)
 
@@ -92,7 +95,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
     table, last = merge(table, series[order], window[order])
     place = order[last]
     broker, series, window = broker[place], series[place], window[place]
-    gaps = _close_gaps(table, series, broker)
+    gaps = _close_gaps(table, series, broker, GAP_WINDOWS_MAX * window_ms)
     numbers = np.unique(np.concatenate([window, _windows_of(gaps, window_ms)]))
     grid = _Grid(numbers, len(names), window_ms)
     policies = pieces["policy"].take(place).to_pylist()
@@ -191,8 +194,8 @@ def _in_order_of_birth(broker: Ints, series: Ints, from_ms: Floats) -> Ints:
     return rank[number]
 
 
-def _close_gaps(table: Table, series: Ints, broker: Ints) -> Table:
-    """Give each piece what its curve grew before it, or list that as a gap to spread.
+def _close_gaps(table: Table, series: Ints, broker: Ints, longest_ms: float) -> Table:
+    """Give each piece what its curve grew before it, or list that as a gap to spread, if it is not too long.
 
     `table` is in the order of series and window; its `before` columns are changed.
     """
@@ -214,6 +217,7 @@ def _close_gaps(table: Table, series: Ints, broker: Ints) -> Table:
     for amount in AMOUNTS:
         # What a broker had counted before its first piece was before the log begins.
         table[f"{amount}_before"] -= np.where(follows & ~spread, extra[amount], 0.0)
+    spread &= gap_ms <= longest_ms
     columns: Table = {amount: np.maximum(0.0, extra[amount])[spread] for amount in AMOUNTS}
     columns["to_ms"] = table["from_ms"][spread]
     columns["from_ms"] = columns["to_ms"] - gap_ms[spread]

@@ -12,6 +12,7 @@ import pytest
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
+from rgd.analysis.log_facts import Stats
 from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -89,6 +90,24 @@ def test_a_lost_segment_in_the_middle_is_missing(tmp_path: Path, read_logs: Read
     facts = read_logs(tmp_path).facts()
 
     assert (facts.missing, facts.records, facts.segments) == (10, 20, 2)
+
+
+def test_logs_of_two_machines_in_equal_folders_are_two_logs(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    """As in a lake to which each machine converts its own."""
+    for broker, rounds in (("broker-1", 10), ("broker-2", 2)):
+        maker = LogMaker(tmp_path / broker, broker)
+        for _ in range(3):
+            maker.rounds(rounds, GOLD)
+            maker.roll()
+    logs = read_logs(tmp_path)
+    texts = [
+        one.to_json().replace(f"{tmp_path}/broker-2", f"{tmp_path}/broker-1") for one in logs.stats
+    ]
+    logs.stats = [Stats.from_json(text) for text in texts]
+
+    assert logs.facts().missing == 0
 
 
 def test_records_damaged_at_a_segments_ends_are_missing(

@@ -13,6 +13,7 @@ import pytest
 
 from rgd.analysis.judging import judged
 from rgd.analysis.scenarios import parse
+from rgd.analysis.schema import PIECES, arrow
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -63,3 +64,11 @@ def test_how_the_pieces_come_changes_no_figure(
     # By hand: of a quota of 32 three brokers that want 20 and more are owed a third each.
     (first, *_) = alone["group-2 messages"]["brokers"]
     assert first["part"] == pytest.approx(32 / 3, abs=0.001)
+
+
+def test_a_log_that_was_given_twice_says_so_twice() -> None:
+    """As in a log and the lake of it: otherwise nobody notices that counts are doubled."""
+    said = [{"stats": "the segment"}, {"group": "g", "stats": "tenant:t"}] * 2
+    batch = pa.RecordBatch.from_pylist(said, arrow(PIECES))
+    found = pa.Table.from_batches(judged([batch], 1000, 1000.0))
+    assert sorted(found["findings"].to_pylist()) == ["tenant:t", "the segment", "the segment"]

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis import lake
-from rgd.analysis.asked import EVERYTHING
-from rgd.analysis.errors import BadLake
+from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, TimeRange
+from rgd.analysis.errors import BadLake, NoLog
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_schema import LAKE, columns_of, page
+from rgd.analysis.log_facts import Stats
 from rgd.analysis.minutes import headers_of, pieces_of
-from rgd.analysis.places import Segment, find_segments
+from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import arrow
 from rgd.analysis.segments import Contents, read_segment
@@ -121,6 +122,37 @@ def test_a_segment_is_converted_once_wherever_it_lies_and_again_when_it_has_grow
     assert len(rows_of(out, "usage")) == 200
     (quality,) = rows_of(out, "segments")
     assert (quality["segment"], quality["rows"]) == (str(elsewhere), 200)
+
+
+def said_of(out: str, within: TimeRange = ALWAYS) -> list[Stats]:
+    """What the segments of a lake say of themselves to a report about a time range."""
+    return [
+        Stats.from_json(row["stats"])
+        for file in segments_within(find_segments([out], lakes=True), within)
+        for batch in pieces_of(file, 60_000, Asked(within))
+        for row in batch.to_pylist()
+        if row["stats"] is not None
+    ]
+
+
+def test_a_loss_before_the_first_record_of_a_day_is_counted(tmp_path: Path, out: str) -> None:
+    maker = log(tmp_path / "b1", 48)
+    maker.lose(3, GOLD)
+    maker.rounds(5, GOLD)
+    convert(maker.close(), out)
+    (said,) = said_of(out)
+    assert [run.missing for run in said.runs] == [3]
+
+
+def test_a_segment_of_several_days_is_found_by_each_of_them(tmp_path: Path, out: str) -> None:
+    day_ms = 86_400_000
+    maker = LogMaker(tmp_path / "b1", "b1", start_ms=MIDNIGHT_MS, period_ms=day_ms // 4)
+    maker.rounds(15, GOLD)
+    convert(maker.close(), out)
+    for day in range(4):
+        within = TimeRange(MIDNIGHT_MS + day * day_ms, MIDNIGHT_MS + (day + 1) * day_ms)
+        (said,) = said_of(out, within)
+        assert said.contents.records == 15
 
 
 def test_a_conversion_that_was_cut_off_is_repeated(
@@ -276,6 +308,8 @@ def test_what_is_no_lake_of_this_version_is_refused(tmp_path: Path, marker: str 
     (tmp_path / name).write_text(marker or "else", encoding="utf-8")
     with pytest.raises(ConfigError, match="name an empty folder"):
         claim(str(tmp_path))
+    with pytest.raises(NoLog, match="another version" if marker else "holds no segment"):
+        find_segments([str(tmp_path)], lakes=True)
 
 
 def test_a_lake_is_claimed_again_and_a_place_that_is_none_refused(out: str) -> None:

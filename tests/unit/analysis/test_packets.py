@@ -53,7 +53,7 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
 
 def test_what_every_segment_says_of_groups_comes_out_once() -> None:
     said = [{"group": "g", "stats": f"tenant:t{number}"} for number in (1, 2)]
-    segments = [{"stats": "the first"}, {"stats": "the second"}]
+    segments = [{"stats": text} for text in ("the first", "the second", "the first")]
     given = [pa.RecordBatch.from_pylist([*said, one], arrow(PIECES)) for one in segments]
 
     sent = pa.Table.from_batches(list(packed(given, 3))).sort_by("bucket").to_batches()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import rgd.analysis.windows
 from rgd.analysis.windows import GroupWindows
 from tests.support.log_maker import START_MS, LogMaker, Usage
 from tests.unit.analysis.conftest import Logs
@@ -187,6 +188,24 @@ def test_what_is_lost_after_a_restart_is_spread_over_the_time_since(
     windows = read_logs(tmp_path).windows()
 
     assert units(windows).ravel().tolist() == [70.0] * 2 + [52.5] * 4 + [70.0] * 2
+    assert windows.rates["messages"].recovered.sum() == pytest.approx(210)
+
+
+def test_what_is_lost_in_a_long_time_is_left_out_because_its_windows_cost_memory(
+    tmp_path: Path, read_logs: ReadLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rgd.analysis.windows, "GAP_WINDOWS_MAX", 3)
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    maker.lose(4, GOLD)
+    maker.rounds(2, GOLD)
+    maker.lose(3, GOLD)
+    maker.rounds(1, GOLD)
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    assert units(windows).ravel().tolist() == [70.0] * 8
     assert windows.rates["messages"].recovered.sum() == pytest.approx(210)
 
 
