@@ -200,10 +200,9 @@ class Rounds:
         self.urgent.update((state_of(one).key, None) for one in counters)
 
     def _free_dropped(self) -> None:
-        """Free the rows of groups that no longer exist."""
-        for counters in self._news.dropped:
-            self.demand.free(counters)
-        self._news.dropped.clear()
+        """Free the rows of groups that no longer exist, but for a block that is still to be logged."""
+        while self._news.dropped and self._block is None:
+            self.demand.free(self._news.dropped.pop())
 
     def early(self, now: Nanos) -> UsageColumns:
         """Pick rows that have jumped and are worth an early report, at most a slice.

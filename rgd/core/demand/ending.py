@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rgd.core.demand.counters import Counters
+from rgd.core.demand.counters import FREED, Counters
 from rgd.core.demand.marks import Flags, Ints
 
 
@@ -39,7 +39,8 @@ class Ending:
 
     def wake(self, count: int) -> None:
         """Wake the rows of the next `count` touched counters."""
-        some = self._touched[self._at : self._at + count]
+        touched = self._touched[self._at : self._at + count]
+        some = [one for one in touched if one.row != FREED]
         # Counted first, so that a fault does not come back with the same counters.
         self._at += count
         self._woken.append(self._wake(some))
