@@ -211,7 +211,7 @@ settings_of_brokers = st.builds(
     policy=st.sampled_from(SharePolicyName),
     topic_split=st.sampled_from(TopicSplit),
     on_unknown=st.sampled_from(OnUnknown),
-    stock_period_ns=st.sampled_from([0, 1, NS_PER_S, 60 * NS_PER_S]),
+    stock_period_ns=st.sampled_from([0, NS_PER_S, 60 * NS_PER_S]),
     backlog=st.builds(
         BacklogSettings,
         is_checked=st.booleans(),
