@@ -274,4 +274,4 @@ def test_a_unix_socket_is_an_address(rgd: Rgd, tmp_path: Path) -> None:
 def test_the_commands_variables_are_no_settings_of_a_daemon() -> None:
     environ = dict.fromkeys(OF_COMMANDS, "x")
     assert load_settings(None, environ, {}) == load_settings(None, {}, {})
-    assert {f"RGD_{name}" for name in ("URL", "TOKEN", "TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY")} == OF_COMMANDS  # fmt: skip
+    assert {f"RGD_{name}" for name in ("BUILD", "URL", "TOKEN", "TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY")} == OF_COMMANDS  # fmt: skip

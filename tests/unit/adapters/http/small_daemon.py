@@ -24,7 +24,6 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.buckets.level import BucketSettings
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
 from rgd.core.leases.leases import Leases
@@ -54,6 +53,7 @@ from rgd.views.model import (
     RatesView,
     RowView,
 )
+from tests.support.limiter_alone import LimiterAlone, whole
 
 #: When a small daemon begins, ms since 1970.
 UNIX_MS = 1_800_000_000_000
@@ -124,9 +124,7 @@ class SmallDaemon:
         #: Names of other brokers.
         self.peers: list[str] = []
         self.state = Health(ready=True)
-        self.limiter = Limiter(
-            replace(SETTINGS, bounds=bounds.buckets), lambda group, kind, _: group.rates(kind)
-        )
+        self.limiter = LimiterAlone(replace(SETTINGS, bounds=bounds.buckets), whole)
         self.leases = Leases(self.limiter, bounds.leases)
         self.lease_requests: list[LeaseRequest] = []
         self.store = BacklogStore(
