@@ -27,7 +27,7 @@ AMOUNTS: Final = tuple(
 
 #: What names a series, in the order of `Names.known`.
 SERIES_NAMES: Final = ("broker", "incarnation", "group", "kind")
-_KIND_NAMES: Final = [kind.value for kind in KINDS]
+KIND_NAMES: Final = [kind.value for kind in KINDS]
 POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 #: Up to so many series are sorted by numbers of 16 bits, which takes a tenth of the time.
 _SHORT_MAX: Final = np.iinfo(np.int16).max
@@ -72,7 +72,7 @@ class Names:
                 continue
             sender = named[place]
             names = (sender.broker, incarnation_name(sender.incarnation))
-            series[code] = self._number((*names, groups[group], _KIND_NAMES[kind]))
+            series[code] = self._number((*names, groups[group], KIND_NAMES[kind]))
         more = len(self.known) - len(self.totals)
         self.totals = np.concatenate([self.totals, np.zeros((more, len(AMOUNTS)), np.int64)])
         answer: Ints = series[codes]

@@ -121,7 +121,7 @@ def groups_of(tenants: frozenset[str], attached: Attached) -> list[str] | None:
 
 
 def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
-    """Refuse a question about groups or tenants that nobody used.
+    """Refuse a question about groups or tenants that nobody used, also a scenario's quota.
 
     Raises:
         NothingLogged: with their names.
@@ -132,6 +132,13 @@ def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
             f"the logs hold no usage of {names} (in the time that was asked for); `rgd log` prints "
             "which groups they have"
         )
+    used = {"*", *(finding["group"] for finding in findings)}
+    for quota in (quota for scenario in asked.scenarios for quota in scenario.quotas):
+        if quota.group not in used:
+            raise NothingLogged(
+                f"--what-if has a quota for {quota.group!r}, and the report has no usage of that group; "
+                "correct the name, or leave it out"
+            )
 
 
 def by_tenant(

@@ -100,7 +100,7 @@ def summarise(
     }
 
 
-#: What a scenario says about a group.
+#: The keys of a finding that a scenario's entry has too.
 WHAT_IF: Final = (
     "quota",
     "admitted",
@@ -120,8 +120,14 @@ WHAT_IF: Final = (
 WHAT_IF_BROKERS_MAX: Final = 20
 
 
-def brief(scenario: str, logged: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
-    """What a scenario would have changed in the findings as logged."""
+def what_if_of(scenario: str, logged: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
+    """The entry of a scenario in `what_if`: its figures, and how much more was admitted than logged.
+
+    Args:
+        scenario: its text.
+        logged: the finding about the log.
+        found: the finding about the windows that the scenario would have had.
+    """
     admitted = logged["admitted"]
     keys = ("broker", "admitted", "share", "starved_s")
     brokers = sorted(found["brokers"], key=lambda one: -one["starved_s"])[:WHAT_IF_BROKERS_MAX]
@@ -224,7 +230,7 @@ def _brokers(
     for index, broker in enumerate(windows.brokers):
         admitted, part = rates.admitted[:, index], judged.part[:, index]
         due = np.where(judged.is_due, seconds, 0.0)
-        hungry = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
+        starved_ms = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
         answer.append(
             {
                 "broker": broker,
@@ -234,7 +240,7 @@ def _brokers(
                 "share": _mean(rates.share[:, index], seconds),
                 "part": _mean(part, seconds),
                 "ratio": _quotient(admitted * due, part * due),
-                "starved_s": _number(hungry / 1000),
+                "starved_s": _number(starved_ms / 1000),
             }
         )
     return answer

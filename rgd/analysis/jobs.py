@@ -1,7 +1,7 @@
 """What Spark does for a report: read the clocks; read, reduce and judge the rows.
 
 Law: rows stay in the tasks, and pieces between them. The driver gets the clocks' samples, what each
-segment says of itself, the attachments, and the findings.
+segment says of itself, the attachments, and the findings, in packets.
 """
 
 import json
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
-#: What of `schema.JUDGED` the driver gets, in packets.
+#: The columns of `schema.JUDGED` that the driver gets, in packets.
 FOUND: Final = ("group", "kind", "findings")
 
 #: Windows are written together until they have so many bytes: a file's table of its row groups would outgrow them.
 ROW_GROUP_BYTES: Final = 4 << 20
 
-#: Groups are divided among so many buckets, or one for so many bytes of log and up to so many rounds in a window:
-#: a task holds the pieces of a bucket.
+#: A task holds the pieces of one bucket of groups. There are at least `BUCKETS_MIN` of them: one for `BUCKET_BYTES` of log for
+#: each round of a window, of which at most `BUCKET_ROUNDS_MAX` count.
 BUCKETS_MIN: Final = 16
 BUCKET_BYTES: Final = 256 << 10
 BUCKET_ROUNDS_MAX: Final = 16
@@ -41,14 +41,14 @@ TASKS_PER_CORE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What comes back from the judging of the groups."""
+class Results:
+    """What the driver gets when all groups are judged."""
 
     stats: list[Stats]
     attached: Mapping[str, list[str]]
     #: One for each group, kind and dimension, without the causes that only the driver knows.
     findings: list[dict[str, Any]]
-    #: The only ones that were asked about, so that windows of others are to be removed; None: all.
+    #: The groups of the tenants that were asked about; the windows of others are then removed. None: all groups.
     groups: list[str] | None
 
 
@@ -81,17 +81,17 @@ class Job:
         job = self
         sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
-        def read(places: Iterator[Any]) -> Iterator[Any]:
+        def read(indexes: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis import minutes
             from rgd.analysis.headers import segment_headers
 
-            for segment in job.named(places):
+            for segment in job.segments_at(indexes):
                 if segment.is_of_lake:
                     yield from minutes.headers_of(segment, sampling)
                 else:
                     yield from segment_headers(segment, sampling, job.asked.within)
 
-        headers = self._places(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
+        headers = self._indexes(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
         clocks = align_clocks(headers, sampling, round_ms)
@@ -99,39 +99,37 @@ class Job:
 
     def judge(
         self, spark: "SparkSession", timing: Timing, window_ms: int, windows: str | None
-    ) -> Judged:
-        """Reduce and judge all rows, and write the windows as Parquet to a place (`output.Part`), if there is one."""
-        packets = self._places(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
+    ) -> Results:
+        """Reduce and judge all rows, and write the windows as Parquet to a place (`output.WindowFiles`), if there is one."""
+        packets = self._indexes(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
         together = packets.repartition("bucket").sortWithinPartitions("bucket")
         packets = together.mapInArrow(
             self._judge(timing, window_ms, windows), ddl(PACKED)
         ).toArrow()
-        found = [said for packet in packets["packet"] for said in opened(packet).to_pylist()]
+        found = [row for packet in packets["packet"] for row in opened(packet).to_pylist()]
         attached = merged_attached(
-            (said["group"], said["findings"])
-            for said in found
-            if said["group"] and said["kind"] is None
+            (row["group"], row["findings"]) for row in found if row["group"] and row["kind"] is None
         )
         groups = groups_of(self.asked.tenants, attached)
         findings = [
-            json.loads(said["findings"])
-            for said in found
-            if said["kind"] is not None and (groups is None or said["group"] in groups)
+            json.loads(row["findings"])
+            for row in found
+            if row["kind"] is not None and (groups is None or row["group"] in groups)
         ]
-        stats = [Stats.from_json(said["findings"]) for said in found if said["group"] is None]
-        return Judged(stats, attached, findings, groups)
+        stats = [Stats.from_json(row["findings"]) for row in found if row["group"] is None]
+        return Results(stats, attached, findings, groups)
 
-    def _places(self, spark: "SparkSession") -> "DataFrame":
-        """The number of a row is the index of its segment; small segments are read together."""
+    def _indexes(self, spark: "SparkSession") -> "DataFrame":
+        """A row for each index of `segments`; small segments share a task."""
         count, size = len(self.segments), sum(segment.size for segment in self.segments)
         least = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
         return spark.range(0, count, 1, min(count, max(least, -(-size // TASK_BYTES))))
 
-    def named(self, places: Iterator[Any]) -> Iterator[Segment]:
+    def segments_at(self, indexes: Iterator[Any]) -> Iterator[Segment]:
         """The segments at the indexes in an executor's batches."""
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                yield replace(self.segments[place], count=self.fetched.add)
+        for batch in indexes:
+            for index in batch.column(0).to_pylist():
+                yield replace(self.segments[index], count=self.fetched.add)
 
     def _reduce(self, timing: Timing, window_ms: int) -> _Work:
         """An executor's work on indexes of segments: read them and reduce them to pieces, in packets."""
@@ -140,11 +138,11 @@ class Job:
         rounds = min(BUCKET_ROUNDS_MAX, max(1, window_ms // timing.round_ms))
         buckets = max(BUCKETS_MIN, int(size // (rounds * BUCKET_BYTES)))
 
-        def pieces_of(places: Iterator[Any]) -> Iterator[Any]:
+        def pieces_of(indexes: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis import minutes
             from rgd.analysis.reading import segment_pieces
 
-            for segment in job.named(places):
+            for segment in job.segments_at(indexes):
                 if segment.is_of_lake:
                     yield from minutes.pieces_of(segment, window_ms, job.asked)
                     continue
@@ -156,15 +154,15 @@ class Job:
                     asked=job.asked,
                 )
 
-        def read(places: Iterator[Any]) -> Iterator[Any]:
+        def read(indexes: Iterator[Any]) -> Iterator[Any]:
             from rgd.analysis.packets import packed
 
-            return packed(pieces_of(places), buckets)
+            return packed(pieces_of(indexes), buckets)
 
         return read
 
     def _judge(self, timing: Timing, window_ms: int, windows: str | None) -> _Work:
-        """An executor's work on packets in the order of their buckets: write the windows, tell the rest."""
+        """An executor's work on packets in the order of their buckets: write the windows, return the rest."""
         scenarios = self.asked.scenarios
 
         def judge(packets: Iterator[Any]) -> Iterator[Any]:
@@ -173,20 +171,20 @@ class Job:
             from pyspark import TaskContext
 
             from rgd.analysis.judging import judged
-            from rgd.analysis.output import Part
+            from rgd.analysis.output import WindowFiles
             from rgd.analysis.packets import joined, packet_of, unpacked
 
             pieces = unpacked(packets)
             task = TaskContext.get()
             assert task is not None, "a task has a context"
-            part = None if windows is None else Part(windows, task.partitionId())
+            files = None if windows is None else WindowFiles(windows, task.partitionId())
             batches = judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
             for table in joined(batches, ROW_GROUP_BYTES):
-                if part is not None:
-                    part.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
-                said = table.filter(pc.is_valid(table["findings"])).select(FOUND)
-                yield pa.RecordBatch.from_pydict({"packet": [packet_of(said)]})
-            if part is not None:
-                part.close()
+                if files is not None:
+                    files.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
+                found = table.filter(pc.is_valid(table["findings"])).select(FOUND)
+                yield pa.RecordBatch.from_pydict({"packet": [packet_of(found)]})
+            if files is not None:
+                files.close()
 
         return judge

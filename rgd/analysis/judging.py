@@ -1,8 +1,9 @@
 """An executor's work on pieces that stand together by group and kind: join, judge, summarise.
 
 Law: the windows of a group cross the network once, and memory is bounded by the largest group and
-the pieces of a bucket (`packets`), or `JUDGED_PIECES` if that is more. The result is the windows, with the findings about each dimension on that
-dimension's first row. Groups are shared out together, because a call costs as much as some hundred windows.
+the pieces of a bucket (`packets`), or `JUDGED_PIECES` if that is more. The result is the windows, with the findings
+about each dimension on that dimension's first row. Groups are shared out together, because a call costs as much as
+some hundred windows.
 
 The stats of the segments, which have no group, pass through. What the policies attach to a group passes
 once, however many segments repeat it.
@@ -18,7 +19,7 @@ import numpy as np
 
 from rgd.analysis import tables
 from rgd.analysis.fairness import Judged, judge_by, parts_of
-from rgd.analysis.findings import brief, summarise
+from rgd.analysis.findings import summarise, what_if_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
 from rgd.analysis.schema import JUDGED, WINDOWS, arrow
@@ -56,7 +57,7 @@ def judged(
 
 
 def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
-    """Tables of whole groups, none of them cut."""
+    """Tables of about `pieces_max` pieces, each of whole groups."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,7 +99,7 @@ class Judge:
                 replayed = self.replayed(groups[some], scenario)
                 for found, other in zip(findings[some], self.findings(replayed), strict=True):
                     for of, (finding, _) in found.items():
-                        finding["what_if"].append(brief(scenario.text, finding, other[of][0]))
+                        finding["what_if"].append(what_if_of(scenario.text, finding, other[of][0]))
         for windows, found in zip(groups, findings, strict=True):
             for of, (finding, known) in found.items():
                 table = tables.write(windows, of, known)

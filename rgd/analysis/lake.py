@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rgd.analysis.chunks import KIND_NAMES
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
 from rgd.analysis.lake_names import (
@@ -31,7 +32,7 @@ from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.places import Segment
 from rgd.analysis.reading import Reducer
-from rgd.analysis.rows import KIND_NAMES, named, usage_columns
+from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, findings, read_segment
 from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns

@@ -5,7 +5,7 @@ the new report is complete. The new report is put together in a hidden folder in
 of this machine, and then each of its parts replaces the old one. `summary.json` comes last, so that a reader that waits for
 it finds the rest.
 
-Windows are written by tasks (`Part`), on any machine: to that hidden folder, or below a hidden name of the bucket, from
+Windows are written by tasks (`WindowFiles`), on any machine: to that hidden folder, or below a hidden name of the bucket, from
 where they come to this machine to be drawn.
 """
 
@@ -60,7 +60,7 @@ class Staging:
         return folder
 
 
-class Part:
+class WindowFiles:
     """The windows of one task, in files that are there whole or not; another attempt replaces them."""
 
     def __init__(self, place: str, task: int) -> None:

@@ -1,10 +1,10 @@
 """Pieces on their way between Spark's tasks: what Java moves and sorts is a number and some bytes.
 
-Law: `unpacked` gives every piece that `packed` was given, those of a group and kind together, and what is attached to
-groups once for each `packed`: every segment repeats it. A group has one
-bucket, so packets in the order of their buckets have whole groups; a task holds the pieces of one bucket.
+Law: `unpacked` returns every piece that `packed` was given, those of a group and kind together. Each attachment comes once
+for each call of `packed`, because every segment repeats it. A group has one bucket, so packets in the order of their
+buckets have whole groups; a task holds the pieces of one bucket.
 
-Decision 69 says what Java takes for pieces of 45 columns instead.
+Decision 69 has the cost of moving the pieces' 45 columns through Java instead.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def unpacked(packets: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
-    """A batch without what is known to be said; what it says is known then."""
+    """A batch without the stats and attachments that are in `known`; the others are added to it."""
     import pyarrow as pa
 
     if batch["stats"].null_count == len(batch):

@@ -6,7 +6,7 @@ before the next is read, so memory is bounded too. Behind the pieces of a segmen
 damage, gaps and attachments are sent with the data, in the same job.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
@@ -16,10 +16,10 @@ from rgd.analysis.continuity import Continuity
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
 from rgd.analysis.places import Segment
-from rgd.analysis.schema import PIECES, arrow
+from rgd.analysis.schema import PIECES, batch_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
-#: Rows that are reduced together; the pieces of one window merge later, however they were cut.
+#: Rows that are reduced together; the pieces of one window merge later, however they were divided.
 REDUCED_ROWS_MAX: Final = 200_000
 
 
@@ -70,7 +70,10 @@ class Reducer:
         seen = [(broker, low, at_ms) for (broker, low), at_ms in known.seen_ms.items()]
         stats = Stats(self._contents, known.runs, seen).to_json()
         return pa.Table.from_batches(
-            [_batch(_attached(self._contents.attached)), _batch({"stats": [stats]})]
+            [
+                batch_of(PIECES, _attached(self._contents.attached)),
+                batch_of(PIECES, {"stats": [stats]}),
+            ]
         )
 
 
@@ -117,18 +120,3 @@ def _chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
 
 def _attached(attached: Collection[tuple[str, str]]) -> dict[str, list[str]]:
     return {"group": [group for group, _ in attached], "stats": [key for _, key in attached]}
-
-
-def _batch(columns: Mapping[str, list[str]]) -> Any:
-    """A batch of these columns; the others are null."""
-    import pyarrow as pa
-
-    schema = arrow(PIECES)
-    rows = len(columns["stats"])
-    arrays = [
-        pa.array(columns[field.name], field.type)
-        if field.name in columns
-        else pa.nulls(rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,4 @@
-"""The entry point: from the paths of logs to a report in a folder.
+"""The entry point: from the paths of logs to a report in a folder or a bucket.
 
     summary = run_report(["log/"], Path("report"), master=None, window_s=None, progress=print)
 
@@ -6,9 +6,9 @@ Law: usage errors are refused before Spark is started (paths, folder, options, J
 line with a remedy. Damage is reported, and never refuses a report.
 
 First the clocks in the records' headers are read and compared (`clocks`). Then one pass
-over the data: each segment is read and reduced to pieces in its partition, the pieces of each
-group are joined, judged and summarised in one task (`judging`), and the windows are
-written as Parquet. The findings come back with them; the page is drawn here.
+over the data: each segment is read and reduced to pieces in one task. The pieces of a
+group are joined, judged and summarised in one task (`judging`), which also writes the windows as
+Parquet. The driver gets the findings, and draws the page from them and the windows.
 """
 
 import json
@@ -24,7 +24,7 @@ from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.explained import by_tenant, check_found, note_membership
 from rgd.analysis.findings import worst_first
-from rgd.analysis.jobs import Job, Judged, Timing
+from rgd.analysis.jobs import Job, Results, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
 from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.places import Segment, find_segments, segments_within
@@ -157,14 +157,14 @@ def run_report(
             if job.has_lake:
                 window_ms = -(-window_ms // MINUTE_MS) * MINUTE_MS
             progress("reading and judging")
-            judged = job.judge(spark, timing, window_ms, staging.windows)
+            results = job.judge(spark, timing, window_ms, staging.windows)
             if asked.compare is not None:
                 progress("comparing with the other time range")
-                compared.note(judged.findings, _then(spark, job, found, window_ms))
-        facts = _facts(job, judged, timing, window_ms, sum(segment.size for segment in found))
+                compared.note(results.findings, _then(spark, job, found, window_ms))
+        facts = _facts(job, results, timing, window_ms, sum(segment.size for segment in found))
         progress("drawing")
-        staging.fetch(judged.groups)
-        groups = tuple(sorted(judged.findings, key=_order))
+        staging.fetch(results.groups)
+        groups = tuple(sorted(results.findings, key=_order))
         summary = Summary(groups, facts, output.page_of(out), asked)
         _write_pages(summary, staging.folder)
         text = json.dumps(summary.to_json(), allow_nan=False)
@@ -188,29 +188,29 @@ def _then(
     if not segments:
         check_rows([], within)
     timing = other.compare_clocks(spark)
-    judged = other.judge(spark, timing, window_ms, None)
-    check_rows([one.contents for one in judged.stats], within)
-    check_found(judged.findings, asked)
-    return judged.findings
+    results = other.judge(spark, timing, window_ms, None)
+    check_rows([one.contents for one in results.stats], within)
+    check_found(results.findings, asked)
+    return results.findings
 
 
-def _facts(job: Job, judged: Judged, timing: Timing, window_ms: int, size: int) -> LogFacts:
+def _facts(job: Job, results: Results, timing: Timing, window_ms: int, size: int) -> LogFacts:
     """Join what the segments say of themselves; steps that it explains get their cause.
 
     Raises:
         NothingLogged: there is no usage of what is asked about.
     """
-    check_distinct(run for one in judged.stats for run in one.runs)
+    check_distinct(run for one in results.stats for run in one.runs)
     facts = gather(
-        judged.stats,
+        results.stats,
         round_ms=timing.round_ms,
         window_ms=window_ms,
         clocks=timing.clocks,
-        attached=judged.attached,
+        attached=results.attached,
         within=job.asked.within,
     )
-    check_found(judged.findings, job.asked)
-    for group in judged.findings:
+    check_found(results.findings, job.asked)
+    for group in results.findings:
         note_membership(group, facts.changes, 2 * (window_ms + timing.round_ms))
     return replace(facts, fetched=(job.fetched.value, size))
 

@@ -13,18 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from rgd.analysis.chunks import DIMENSIONS, KIND_NAMES, POLICY_NAMES
 from rgd.analysis.continuity import incarnation_name
-from rgd.analysis.schema import ROWS, arrow
+from rgd.analysis.schema import ROWS, batch_of
 from rgd.analysis.segments import Damage, Logged
-from rgd.core.exchange.columns import KINDS, POLICIES, Codes, Ints, ShareColumns
+from rgd.core.exchange.columns import Codes, Ints, ShareColumns
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_MS
 
 #: Rows gathered before a batch goes out.
 BATCH_ROWS_MAX: Final = 20_000
-
-KIND_NAMES: Final = [kind.value for kind in KINDS]
-_POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 
 
 def batches(
@@ -49,37 +47,24 @@ def batches(
 
 def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iterator[Any]:
     if any(len(logged.record.rows) for logged in records):
-        yield _batch(
+        yield batch_of(
+            ROWS,
             _of_records(segment, records)
-            | usage_columns(ShareColumns.join([logged.record.rows for logged in records]))
+            | usage_columns(ShareColumns.join([logged.record.rows for logged in records])),
         )
     if damages:
-        yield _batch(
+        yield batch_of(
+            ROWS,
             {
                 "segment": _text([segment] * len(damages)),
                 "offset": [damage.offset for damage in damages],
                 "damage": [damage.reason for damage in damages],
-            }
+            },
         )
 
 
-def _batch(columns: dict[str, Any]) -> Any:
-    """A batch of these columns; the others are null."""
-    import pyarrow as pa
-
-    schema = arrow(ROWS)
-    rows = len(columns["offset"])
-    arrays = [
-        pa.array(columns[field.name], field.type)
-        if field.name in columns
-        else pa.nulls(rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
-    """The common values of one record's rows, once for each of its rows."""
+    """[rows] the values that all rows of a record have in common."""
     import pyarrow as pa
 
     logged_records = [logged.record for logged in records]
@@ -112,10 +97,10 @@ def usage_columns(rows: ShareColumns) -> dict[str, Any]:
         "group": usage.groups,
         "kind": named(usage.kinds, KIND_NAMES),
         "topics": usage.topics,
-        "policy": named(rows.policies, _POLICY_NAMES),
+        "policy": named(rows.policies, POLICY_NAMES),
         "sent": rows.sent,
     }
-    for place, of in enumerate(("messages", "bytes")):
+    for place, of in enumerate(DIMENSIONS):
         columns[f"admitted_{of}"] = usage.admitted[:, place] / MILLI
         columns[f"wanted_{of}"] = usage.wanted[:, place] / MILLI
         columns[f"admitted_{of}_total"] = rows.admitted_total[:, place]

@@ -157,6 +157,20 @@ def arrow(columns: Columns) -> Any:
     return _arrow(tuple(columns.items()))
 
 
+def batch_of(columns: Columns, values: Mapping[str, Any]) -> Any:
+    """A `pyarrow.RecordBatch` of a table; columns without values are null."""
+    import pyarrow as pa
+
+    rows = len(next(iter(values.values())))
+    arrays = [
+        pa.array(values[field.name], field.type)
+        if field.name in values
+        else pa.nulls(rows, field.type)
+        for field in arrow(columns)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow(columns))
+
+
 @cache
 def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
     import pyarrow as pa

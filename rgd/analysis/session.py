@@ -204,7 +204,7 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
     conf = SparkConf().setAppName("rgd report")
-    for name, value in (_SETTINGS | _places(master, scratch)).items():
+    for name, value in (_SETTINGS | _settings_of(master, scratch)).items():
         conf.set(name, value)
     words = scratch / "java.err"
     gateway = None
@@ -257,8 +257,8 @@ def _end_java(gateway: Any) -> None:
         process.wait()
 
 
-def _places(master: str | None, scratch: Path) -> dict[str, str]:
-    """Where to run and what to keep where."""
+def _settings_of(master: str | None, scratch: Path) -> dict[str, str]:
+    """Settings that depend on the master. A local session is kept to this machine and to `scratch`."""
     settings = {"spark.sql.warehouse.dir": (scratch / "warehouse").as_uri()}
     is_submitted = master is None and "PYSPARK_GATEWAY_PORT" in os.environ
     if is_submitted:

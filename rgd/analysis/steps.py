@@ -32,7 +32,7 @@ STEP_UNITS_MIN: Final = 10.0
 #: The new level holds from the first window that is nearer to it than this part of the step, or noise.
 ARRIVED_WITHIN: Final = 0.1
 
-#: As the demo judges.
+#: A broker admitted its part if it is off by at most this fraction of it; the demo uses the same.
 FAIR_WITHIN: Final = 0.1
 
 
@@ -60,7 +60,7 @@ def find_steps(windows: GroupWindows, rates: Rates, judged: Judged) -> list[Step
     ends = [begin for begin, _ in edges[1:]] + [len(windows.start_ms)]
     steps = []
     for (begin, end), until in zip(edges, ends, strict=True):
-        # A window across the step may have the new parts already, though not yet the new wishes.
+        # A window across the step may have the new parts already, but still the old demand.
         place = max(_arrival(course, begin, end) for course in (part, wanted))
         if not judged.is_due[place:until].any():
             continue
@@ -149,15 +149,15 @@ def _arrival(course: _Course, begin: int, end: int) -> int:
 
 
 def _is_fair(rates: Rates, judged: Judged, seconds: Floats) -> Flags:
-    """Whether every broker admitted its part, and it was this quota that said so; (W,)."""
+    """Whether this quota is judged and every broker admitted its part; (W,)."""
     slack = np.maximum(FAIR_WITHIN * judged.part, 1.0 / seconds[:, None])
     return np.asarray((np.abs(rates.admitted - judged.part) <= slack).all(axis=1)) & judged.is_due
 
 
 def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
-    """What brokers logged otherwise after the step than before it; `demand` if nothing.
+    """What differs in the log between before and after the step; `demand` if nothing does.
 
-    Compared are the integers that were logged: a mean of equal rates is not exactly that rate.
+    The logged integers are compared, because a mean of equal rates is not exactly that rate.
     """
     before = max(0, begin - LEVEL_WINDOWS)
     after = min(len(rates.quota) - 1, end + LEVEL_WINDOWS - 1)

@@ -1,8 +1,8 @@
 """Judged windows as an Arrow table (`schema.WINDOWS`), and back.
 
-Law: what `read` gives of what `write` made is equal, but for what no plot needs: who is listed in a
-window (has a record or a wish in it) is taken to cover it, one that owes nothing not to be due, and a
-broker that is not listed to have a weight of 1. Quotas as they were logged are not in the table.
+Law: `read` returns what `write` was given, except for what no plot needs. A broker that is listed in a window (it has a
+record or demand in it) counts as covering it. A window without a utilisation counts as not judged. A broker that is
+not listed has a weight of 1. Quotas as they were logged are not in the table.
 """
 
 from typing import Any
@@ -112,7 +112,7 @@ def read(table: Any) -> tuple[GroupWindows, Judged]:
 
 
 def _brokers(windows: GroupWindows, rates: Rates, judged: Judged) -> Any:
-    """The brokers of each window that have a record or a wish in it."""
+    """The brokers of each window that have a record or demand in it."""
     import pyarrow as pa
 
     listed = (windows.covered > 0) | (rates.wanted > 0)

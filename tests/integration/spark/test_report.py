@@ -305,6 +305,7 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
         (Asked(compare=TimeRange(START_MS + 10**9)), "no rows between .* of --compare"),
         (Asked(groups=frozenset({"bronze"})), "hold no usage of bronze"),
         (Asked(tenants=frozenset({"acme"})), "attach no group to tenant 'acme'"),
+        (Asked(scenarios=parse(["quota=gold:9,quota=golf:9"])), "a quota for 'golf'"),
     ],
 )
 def test_nothing_of_what_is_asked_is_one_line(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rgd.analysis.output import GROUPS, PAGE, PARTS, SUMMARY, WINDOWS, Part, Staging, staged
+from rgd.analysis.output import GROUPS, PAGE, PARTS, SUMMARY, WINDOWS, Staging, WindowFiles, staged
 from rgd.analysis.schema import WINDOWS as COLUMNS
 from rgd.analysis.schema import arrow
 from rgd.errors import ConfigError
@@ -20,7 +20,7 @@ def write(out: Path | str, what: str, *, has_groups: bool = True) -> None:
     with staged(out) as staging:
         # As a task does that is tried twice.
         for _ in range(2):
-            part = Part(staging.windows, task=7)
+            part = WindowFiles(staging.windows, task=7)
             part.add(arrow(COLUMNS).empty_table())
             part.close()
         assert [file.name for file in staging.fetch().iterdir()] == ["part-00007-000.parquet"]
