@@ -5,6 +5,7 @@ Not covered: logs of real daemons (tests/e2e, through `rgd demo`), a remote mast
 
 import json
 import re
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -338,10 +339,7 @@ def test_the_same_log_twice_is_refused_and_leaves_the_former_report(
     out = tmp_path / "out"
     run_report([str(log / "broker-3")], out)
     before = (out / "summary.json").read_bytes()
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for segment in (log / "broker-3").iterdir():
-        (copy / segment.name).write_bytes(segment.read_bytes())
+    copy = shutil.copytree(log / "broker-3", tmp_path / "copy")
 
     with pytest.raises(DuplicateLog, match="hold the same records of broker 'broker-3'"):
         run_report([str(log / "broker-3"), str(copy)], out)
