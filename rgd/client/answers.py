@@ -151,6 +151,18 @@ def reason_of(body: bytes) -> str:
         return ""
 
 
+def check_name(name: Name) -> None:
+    """Refuse what no JSON can say, where the mistake is: it would end the work of all who ask.
+
+    Raises:
+        BadSetting: a part is no text, or has half of a character (WSGI and the file system make such texts).
+    """
+    try:
+        _encode(name)
+    except (TypeError, UnicodeEncodeError) as exc:
+        raise BadSetting(f"name: expected texts in UTF-8, got {name!a:.200}") from exc
+
+
 def check_amounts(messages: int, size: int) -> None:
     """Refuse what no daemon would take, where the mistake is.
 

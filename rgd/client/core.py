@@ -24,6 +24,7 @@ from rgd.client.answers import (
     Source,
     acquire_body,
     answers_of,
+    check_name,
     reason_of,
     settle_body,
 )
@@ -123,7 +124,11 @@ class ClientCore:
             now: monotonic ns.
             on_answer: told of a later answer, from within `answered`, `failed` or `expire`.
             within_ns: the longest wait, where it is shorter than the client's timeout.
+
+        Raises:
+            BadSetting: no JSON can say the name.
         """
+        check_name(question.name)
         self.counts.asked += 1
         ticket = self._ticket(question, now, on_answer, within_ns)
         if isinstance(ticket, Ticket):
@@ -172,6 +177,7 @@ class ClientCore:
 
     def settle(self, name: Name, messages: int, size: int) -> None:
         """Give back what was granted and not used; it goes with the next call."""
+        check_name(name)
         if name not in self._unused and len(self._unused) >= self.settings.names_max:
             return
         before = self._unused.get(name, (0, 0))

@@ -19,7 +19,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from rgd.client.answers import NO_ANSWER, Answer, Count, Name, Question, Source
+from rgd.client.answers import NO_ANSWER, Answer, Count, Name, Question, Source, check_name
 from rgd.client.hold import NS_PER_MS, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -107,6 +107,7 @@ class Leases:
         """The balance of a name; None where there is no room for one more."""
         hold = self._holds.get(name)
         if hold is None:
+            check_name(name)
             if len(self._holds) >= self._names_max:
                 self._forget_idle(now)
             if len(self._holds) >= self._names_max:

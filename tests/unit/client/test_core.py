@@ -11,6 +11,7 @@ import pytest
 
 from rgd.client.answers import Answer, Name, Question, Source
 from rgd.client.core import Call, ClientCore
+from rgd.client.errors import BadSetting
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
 from tests.unit.client.model_daemon import ModelDaemon
@@ -65,6 +66,25 @@ def test_questions_of_one_moment_travel_together_and_say_their_attempt(asked: As
     ]
     asked.grant(call)
     assert [answer.messages for answer in asked.answers] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "topic", ["\udcff", "half \ud83d", object()], ids=["no UTF-8", "half", "no text"]
+)
+def test_a_name_that_no_json_can_say_is_refused_to_its_caller_alone(
+    asked: Asked, topic: Any
+) -> None:
+    name = Name("acme", "orders", topic=topic)
+    for wrong in (
+        lambda: asked.core.ask(Question(name), 0, asked.answers.append),
+        lambda: asked.core.settle(name, 1, 0),
+        lambda: asked.core.leases.hold_of(name, 0),
+    ):
+        with pytest.raises(BadSetting, match="UTF-8"):
+            wrong()
+    asked.ask(1)
+    asked.grant(asked.call())
+    assert [answer.messages for answer in asked.answers] == [1]
 
 
 def test_calls_are_bounded_in_length_and_number() -> None:
