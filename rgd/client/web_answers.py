@@ -24,4 +24,5 @@ def reason_of(answer: Answer) -> str:
 
 def length_of(header: bytes | str) -> int:
     """The size that a `Content-Length` says; 0 where it says none."""
-    return min(int(header), AMOUNT_MAX) if header.isdigit() else 0
+    # In its first 20 digits, because Python reads no number of thousands.
+    return min(int(header[:20]), AMOUNT_MAX) if header.isascii() and header.isdigit() else 0
