@@ -146,6 +146,10 @@ async def test_the_token_is_asked_for_and_kept_nowhere(tmp_path: Path, browser: 
             await tab.until("document.activeElement.id === 'token'")
             # Nothing was asked for in vain.
             assert tab.console == []
+            # No header may have it.
+            await tab.press("wr\N{HORIZONTAL ELLIPSIS}ng", "Enter")
+            assert await tab.value("document.getElementById('ask-token').checkVisibility()")
+            await tab.value("document.getElementById('token').value = ''")
             await tab.press("wrong", "Enter")
             await tab.until("document.getElementById('token-why').innerText.includes('not known')")
             await tab.until("document.activeElement.id === 'token'")
@@ -238,6 +242,9 @@ async def test_three_daemons_show_the_same_a_change_within_two_rounds_and_a_kill
             await tab.until("document.getElementById('verdict').innerText.includes('broker-3')")
         await daemons[2].start()
         await tabs[2].until(IS_LIVE)
+        # Those of the daemon that was killed had the same numbers.
+        times = "[...document.querySelectorAll('#events-list time')].map((one) => Date.parse(one.dateTime))"
+        await tabs[2].until(f"({times}).length && ({times}).every((at) => at > {killed_ms})")
         for tab in tabs:
             await tab.until(
                 "document.querySelectorAll('#brokers li:not(.silent):not(.gone)').length === 3"

@@ -192,6 +192,7 @@ const stale = (why) => {
   const since = newest ? `Stale since ${clock(receivedAt)}` : "No answer";
   if (!isStale) put(at("said"), `${since}: ${why}; trying again.`);
   isStale = true;
+  seenEvent = -1;
   document.body.classList.toggle("stale-page", true);
   state("stale", since);
   at("verdict").className = "bad";
@@ -380,7 +381,8 @@ const renderEvents = () => {
   const all = [...events].reverse();
   const shown = which === "bad" ? all.filter((one) => !["info", "debug"].includes(one.level)) : all.slice(0, Number(which));
   at("events-none").hidden = shown.length > 0;
-  keyed(at("events-list"), shown, (one) => String(one.number), (one) => {
+  // A daemon that was started again counts from 1 again.
+  keyed(at("events-list"), shown, (one) => `${one.number} ${one.unix_ms}`, (one) => {
     const what = make("div", { class: "what" }, make("b", {}, one.event), ` ${one.details} `, make("code", {}, one.code));
     const more = [one.meaning, one.do && `${one.do} `].filter(Boolean).join(" ").replaceAll("`", "");
     if (one.level !== "info" && more) what.append(make("div", { class: "more" }, more));
