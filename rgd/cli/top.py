@@ -9,7 +9,7 @@ goes on by itself. In a pipe it is one snapshot, as with `--once`; with `--json`
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,7 +17,7 @@ import typer
 from rgd.cli.asking import AsJson, Door, asks
 from rgd.cli.table import print_columns
 from rgd.core.units import Dimension
-from rgd.text import printable, show
+from rgd.text import cut, printable, show
 
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient
@@ -38,6 +38,10 @@ _COLUMNS: Final = (
     *("wanted", "admitted", "quota", "pressure", "lowest ratio", "refused here"),
 )
 _TEXT_COLUMNS: Final = 4
+#: What a narrow terminal goes without, the first one first.
+_SPARED: Final = ("demand", "refused here", "admitted", "lowest ratio", "kind", "pressure")
+#: A longer name of a group takes more lines, and no column's place.
+_GROUP_CHARS: Final = 24
 
 
 @asks
@@ -101,19 +105,34 @@ def _print_json(view: _Json) -> None:
 
 
 def _print(view: _Json) -> None:
-    head = [view["verdict"]["text"], *_lines(view)]
-    room = ROWS_SHOWN
+    head = [*map(printable, (view["verdict"]["text"], *_lines(view)))]
+    rows = [*map(_row, view["groups"]["rows"][:ROWS_SHOWN])]
+    kept = [*range(len(_COLUMNS))]
     if sys.stdout.isatty():
-        room = max(1, shutil.get_terminal_size().lines - len(head) - 7)
-    for line in head:
-        print(printable(line))
-    rows = view["groups"]["rows"]
+        width, height = shutil.get_terminal_size()
+        head[1:] = [cut(line, 2 * width - 3) for line in head[1:]]
+        rows = rows[: max(1, height - sum(-(-len(line) // width) for line in head) - 7)]
+        kept = _fitting(rows, width)
+    print("\n".join(head))
     if rows:
         print()
-        print_columns(_COLUMNS, map(_row, rows[:room]), text_columns=_TEXT_COLUMNS)
-    if view["groups"]["total"] > len(rows[:room]):
-        print(f"{view['groups']['total'] - len(rows[:room]):,} more quotas have less pressure")
+        cells = ([row[at] for at in kept] for row in rows)
+        words = sum(at < _TEXT_COLUMNS for at in kept)
+        print_columns([_COLUMNS[at] for at in kept], cells, text_columns=words)
+    if view["groups"]["total"] > len(rows):
+        print(f"{view['groups']['total'] - len(rows):,} more quotas have less pressure")
     sys.stdout.flush()
+
+
+def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The columns for which a terminal has room, each with a line and two spaces."""
+    kept = [*range(len(_COLUMNS))]
+    for spare in _SPARED:
+        widths = [max(len(cells[at]) for cells in (_COLUMNS, *rows)) for at in kept]
+        if sum([min(widths[0], _GROUP_CHARS), *widths[1:]]) + 3 * len(kept) + 1 <= width:
+            break
+        kept.remove(_COLUMNS.index(spare))
+    return kept
 
 
 def _lines(view: _Json) -> Iterator[str]:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -36,6 +38,25 @@ def test_once_shows_the_verdict_brokers_and_groups(rgd: Rgd, tmp_path: Path) -> 
         *("WANTED", "ADMITTED", "QUOTA", "PRESSURE", "LOWEST_RATIO", "REFUSED_HERE"),
     ]
     assert row.split()[:3] == ["gold", "publish", "messages"]
+
+
+@pytest.mark.parametrize(("width", "columns"), [(40, 4), (80, 7), (200, 10)])
+def test_a_terminal_has_the_verdict_and_rows_of_one_line(
+    rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, columns: int
+) -> None:
+    limit = Limit(Rates(rate_of(4)))
+    groups = {name: Group(name, limit) for name in (f"g{number:03}" for number in range(60))}
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("LINES", "24")
+    with running_daemon(tmp_path, PolicySnapshot(groups)) as running:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        lines = rgd("top", "--once", "--url", running.url).out.splitlines()
+    assert lines[0].startswith("No demand is above its quota")
+    rows = [line for line in lines if line.startswith("│ ")]
+    assert [line.count("│") for line in rows] == [columns + 1] * len(rows)
+    assert all(line.startswith("│ g") for line in rows)
+    assert max(map(len, rows)) <= width
+    assert len(lines) < 24
 
 
 def test_lines_follow_the_rounds_and_say_that_the_daemon_is_gone(tmp_path: Path) -> None:
