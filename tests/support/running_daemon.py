@@ -41,6 +41,8 @@ BROKER = "broker-1"
 UP_S = 60
 #: Short, so that it is soon up.
 ROUND_NS = 20 * NS_PER_MS
+#: Ten seconds of them: a machine that stands still for three rounds is not taken for a daemon that did.
+PATIENCE_ROUNDS = 500
 
 
 @dataclass
@@ -130,7 +132,12 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
         remember=lambda _peers: None,
         observe_round=lambda _seconds: None,
     )
-    settings = BrokerSettings(Sender(BROKER, 1), round_ns=ROUND_NS)
+    settings = BrokerSettings(
+        Sender(BROKER, 1),
+        round_ns=ROUND_NS,
+        expiry_rounds=PATIENCE_ROUNDS,
+        isolation_hold_rounds=PATIENCE_ROUNDS,
+    )
     core = Broker(settings, clock.now())
     return RgdDaemon(core, parts, "standalone")
 
