@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -119,10 +119,10 @@ class Callers:
         self._port = port
         self._items = min(ITEMS, len(questions))
         self._arrays = [
-            _request(b"[" + b",".join(questions[place : place + ITEMS]) + b"]")
+            request(b"[" + b",".join(questions[place : place + ITEMS]) + b"]")
             for place in range(0, len(questions), ITEMS)
         ]
-        self._probes = [_request(question) for question in questions]
+        self._probes = [request(question) for question in questions]
         self._took_ns: list[int] = []
         #: Questions answered so far, to each of the two.
         self.answered = [0, 0]
@@ -179,7 +179,8 @@ def _read_answer(answers: BinaryIO) -> None:
     answers.read(length)
 
 
-def _request(body: bytes) -> bytes:
+def request(body: bytes) -> bytes:
+    """The bytes of a `POST /v1/acquire`."""
     return (
         b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -190,9 +191,16 @@ def _request(body: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def daemon(folder: Path, url: str, file: Path) -> Iterator[tuple[int, psutil.Process]]:
+def daemon(
+    folder: Path,
+    url: str,
+    file: Path,
+    *,
+    broker: str = "broker-000",
+    cores: Iterable[int] = DAEMON_CORES,
+) -> Iterator[tuple[int, psutil.Process]]:
     """A daemon that holds to a groups file; its port, and its process."""
-    command = [sys.executable, "-m", "rgd", "serve", "--broker", "broker-000"]
+    command = [sys.executable, "-m", "rgd", "serve", "--broker", broker]
     command += ["--listen", "127.0.0.1:0", "--exchange", url, "--log-dir", str(folder / "log")]
     own = {"RGD_POLICIES__SOURCE": "file", "RGD_POLICIES__FILE": str(file)}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -204,7 +212,7 @@ def daemon(folder: Path, url: str, file: Path) -> Iterator[tuple[int, psutil.Pro
         text=True,
     )
     # All of its threads: they begin later, and inherit it.
-    os.sched_setaffinity(process.pid, DAEMON_CORES)
+    os.sched_setaffinity(process.pid, cores)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -15,7 +15,13 @@ from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
 from rgd.core.units import MILLI, NS_PER_MS, Pair, to_milli
 from sim.network import Network
-from tests.simulation.worlds import SETTINGS, Cluster, assert_no_overshoot, watch_conservation
+from tests.simulation.worlds import (
+    REQUEST,
+    SETTINGS,
+    Cluster,
+    assert_no_overshoot,
+    watch_conservation,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +60,63 @@ def test_a_round_after_a_step_in_demand_the_shares_are_fair(
     for share, part in zip(cluster.shares(), fair(step), strict=True):
         # Where nobody ever asked, nothing is in use; and a round has whole messages.
         assert share == -1 or share == pytest.approx(part, rel=0.02, abs=1)
+
+
+def seconds_until_fair(cluster: Cluster, wanted: Sequence[float]) -> float:
+    """From now until the share of each member that is asked stays within 5 % of its part for a second."""
+    begun_s = fair_s = cluster.now_s
+    while cluster.now_s < fair_s + 1:
+        cluster.run_s(0.01)
+        pairs = zip(wanted, cluster.shares(), fair(wanted), strict=True)
+        if any(rate and share != pytest.approx(part, rel=0.05) for rate, share, part in pairs):
+            fair_s = cluster.now_s
+        assert fair_s < begun_s + 5
+    return fair_s - begun_s
+
+
+@pytest.mark.parametrize("phase_s", [0.05, 0.5, 0.9])
+def test_shares_are_fair_0_3_s_after_one_of_ten_wakes_or_stops(phase_s: float) -> None:
+    busy, idle = [120.0] * 10, [120.0] * 9 + [0.0]
+    cluster = Cluster(idle, quota=QUOTA)
+    cluster.run_s(4 + phase_s)
+    cluster.loads[-1].set_rate(busy[-1])
+    assert seconds_until_fair(cluster, busy) <= 0.3
+    cluster.run_s(2)
+    cluster.loads[-1].set_rate(0)
+    assert seconds_until_fair(cluster, idle) <= 0.3
+
+
+def test_callers_that_come_in_bursts_keep_their_share_between_them() -> None:
+    cluster = Cluster([270, 270, 270], quota=QUOTA)
+    cluster.run_s(4)
+    lowest = []
+    for _ in range(8):
+        cluster.loads[0].set_rate(0)
+        cluster.run_s(0.5)
+        lowest.append(cluster.shares()[0])
+        cluster.loads[0].set_rate(270)
+        cluster.run_s(0.5)
+    # The first lull is taken for an end, because nothing is known of bursts.
+    assert min(lowest[1:]) >= 0.95 * QUOTA / 3
+
+
+def test_a_caller_that_waits_as_long_as_it_was_told_keeps_its_share() -> None:
+    """It asks for one at a time, and then for 40 at once, which takes 400 ms at its share."""
+    cluster, shares = Cluster([270, 270, 100], quota=QUOTA), list[float]()
+    member = cluster.members[-1]
+
+    def ask(attempt: int = 1) -> None:
+        answer = cluster.world.acquire(member, REQUEST._replace(messages=40, attempt=attempt))
+        wait_ns = max(10, answer.retry_after_ms) * NS_PER_MS
+        cluster.world.at(cluster.world.now + wait_ns, ask, 1 if answer.granted else 2)
+
+    cluster.run_s(6)
+    cluster.loads[-1].set_rate(0)
+    ask()
+    for _ in range(40):
+        cluster.run_s(0.1)
+        shares.append(cluster.shares()[-1])
+    assert min(shares) >= 0.9 * QUOTA / 3
 
 
 def test_nothing_is_refused_while_some_of_the_quota_is_unclaimed() -> None:

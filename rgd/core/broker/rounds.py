@@ -162,19 +162,22 @@ class Rounds:
 
     @property
     def tick_at(self) -> Nanos | None:
-        """When time slots are to be closed next; None while no request came since."""
+        """When time slots are to be closed, or a row falls silent; None while neither may happen."""
         if self._ticking:
             return self._ticked_at
         if self._news.touched:
             return Nanos(self._ticked_at + self._min_interval_ns)
-        return None
+        return self.demand.silent_at
 
     def tick(self, now: Nanos) -> bool:
-        """Close the time slots of a block of groups; returns whether the demand of any jumped."""
+        """Close the time slots of a block of groups, and after the last one look for silent rows.
+
+        Returns whether the demand of any row jumped or ended.
+        """
         due = self.tick_at
         if due is None or now < due or self._found is not None:
             return False
-        if not self._ticking:
+        if not self._ticking and self._news.touched:
             self._ticked_at = now
             self._ticking = len(self._news.touched)
         self._free_dropped()
@@ -182,7 +185,9 @@ class Rounds:
         self._ticking -= len(collected)
         block = [one for one in collected if one.row != FREED]
         self.groups_worked += len(block)
-        jumped = self.demand.tick(block)
+        jumped = self.demand.tick(block) if block else []
+        if not self._ticking:
+            jumped += self.demand.fall_silent(now)
         self._call_out(jumped)
         return bool(jumped)
 

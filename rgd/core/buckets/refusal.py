@@ -116,7 +116,7 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
     counts.bytes += size
     counters = group.counters
     if attempt == 1 and counters.is_touched and topic in counters.topics:
-        counters.at = now
+        counters.at, counters.wait_ms = now, wait_ms
         counters.requests += 1
         counters.refusals += 1
         counters.refused_messages += messages

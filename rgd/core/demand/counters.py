@@ -86,6 +86,8 @@ class Counters:
     refused_new_bytes: int = 0
     unsaid_messages: int = 0
     unsaid_bytes: int = 0
+    #: How long the last refused caller was told to wait.
+    wait_ms: int = 0
     #: Bounds refused work with attempt 0; None until there is some.
     unsaid: UnsaidBound | None = None
     #: Topics active in the open window, and what each of them holds back.
@@ -126,7 +128,7 @@ class Counters:
     ) -> None:
         """Count refused work, or the part of it that was not granted."""
         messages, size = cost
-        self.at = now
+        self.at, self.wait_ms = now, retry_after_ms
         self.requests += 1
         self.refusals += 1
         self.refused_messages += messages

@@ -40,6 +40,14 @@ from rgd.core.pairs import either
 #: A silence of more than this many usual gaps, and a slot, counts as time without demand.
 GAPS_QUIET: Final = 2
 
+#: A flow is silent once it has no request for this many times its longest recent lull, and a slot; a
+#: lull of `GAPS_LULL` usual gaps is to be expected.
+LULLS_QUIET: Final = 3
+GAPS_LULL: Final = 4
+
+#: Part of the longest recent lull that is left after each tick: a third after 6.4 s.
+LULL_KEPT: Final = 1 - 1 / 64
+
 #: An advertised rate of the slot of a step is corrected if it is off by more than 1 /
 #: `CORRECTED_PART` of it; and half a round that is off by less is no step.
 CORRECTED_PART: Final = 100
@@ -74,6 +82,11 @@ class Slots(Columns):
     #: Whether there were requests since the group was idle; whether this window has the first ones.
     flows: Flags = column(dtype=np.bool_)
     is_first: Flags = column(dtype=np.bool_)
+    #: Whether the flow is silent; when it counts as silent without another request (0: it cannot);
+    #: the longest recent time without a request that was no end of the flow.
+    is_silent: Flags = column(dtype=np.bool_)
+    silent_at: Floats = column()
+    lull_ns: Floats = column()
     #: Whether the segment is only the slot of a step; whether that was advertised.
     is_mixed: Flags = column(dtype=np.bool_)
     advertised_mixed: Flags = column(dtype=np.bool_)
@@ -122,6 +135,51 @@ def start(of: Slots, rows: Ints, mark: Floats) -> None:
         one[rows] = mark
     of.first_at[rows] = mark[:, SINCE]
     of.flows[rows] = of.is_first[rows] = True
+
+
+def watch(of: Slots, rows: Ints, mark: Floats, settings: DemandSettings) -> None:
+    """Compute when rows count as silent if no request follows those of a tick.
+
+    Only where the group is short, so that peers can use what is free.
+
+    Args:
+        of: all rows.
+        rows: those that were touched; `of.mark` has their previous reading.
+        mark: their present reading.
+        settings: the exchange's intervals.
+    """
+    lull = mark[:, SINCE] - of.mark[rows, AT]
+    lull = np.where(lull <= settings.round_ns, lull, 0)
+    of.lull_ns[rows] = np.maximum(lull, of.lull_ns[rows] * LULL_KEPT)
+    of.silent_at[rows] = 0
+    watched = np.flatnonzero(of.hungry[rows] & either(of.advertised[rows] > 0))
+    if len(watched):
+        run = rows[watched]
+        of.silent_at[run] = mark[watched, AT] + quiet_ns(of, run, settings)
+
+
+def quiet_ns(of: Slots, rows: Ints, settings: DemandSettings) -> Floats:
+    """[rows] how long rows are without a request before they count as silent, whole."""
+    lull = np.maximum(of.lull_ns[rows], GAPS_LULL * of.gap_ns[rows])
+    quiet: Floats = np.floor(settings.min_interval_ns + LULLS_QUIET * lull)
+    return quiet
+
+
+def fall_silent(of: Slots, rows: Ints) -> None:
+    """End the flow of rows until their next request; the window stays open."""
+    mark = of.mark[rows]
+    for one in of.inside_window():
+        one[rows] = mark
+    of.is_silent[rows] = True
+    for other in (of.silent_at, of.is_mixed, of.advertised_mixed, of.is_half_step):
+        other[rows] = 0
+
+
+def resume(of: Slots, rows: Ints, mark: Floats) -> None:
+    """Go on with the flow of silent rows, as if nothing had been expected in between."""
+    of.is_silent[rows] = False
+    for one in of.inside_window():
+        one[rows, AT] = mark[:, SINCE] - of.gap_ns[rows]
 
 
 def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
@@ -201,7 +259,7 @@ def span(
     # Without one whole slot, use everything, including the first request of a new flow.
     is_short = of.begin[:, AT] == of.end[:, AT]
     is_fresh = is_short & of.is_first
-    sounds = of.flows
+    sounds = of.flows & ~of.is_silent
     if is_round:
         least_ns = np.maximum(settings.round_ns // 2, GAPS_QUIET * of.gap_ns)
         has_stopped = quiet_ns - settings.min_interval_ns >= least_ns
@@ -236,7 +294,7 @@ def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
     of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
     of.begin[...] = of.half[...] = of.end
     of.is_mixed[...] = of.is_first[...] = False
-    flags = of.flows, of.advertised_mixed, of.is_half_step
+    flags = of.flows, of.advertised_mixed, of.is_half_step, of.is_silent, of.silent_at
     for one in (*flags, of.differences, of.noise, of.latest, of.previous):
         one[is_idle] = 0
 

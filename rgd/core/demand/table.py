@@ -11,7 +11,7 @@ peers. `advertise` stores what was sent, so that a slot that differs much from i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
@@ -43,7 +43,7 @@ from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.slots import Slots
 from rgd.core.pairs import either
 from rgd.core.runs import Places, capacity_for, run_of
-from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
+from rgd.core.units import COUNT_MAX, NS_PER_MS, RATE_MAX, Nanos, Pair
 
 _ROW: Final = attrgetter("row")
 
@@ -92,6 +92,8 @@ class DemandTable:
         #: By row; None if the row is free.
         self.counters: list[Counters | None] = []
         self._free: list[int] = []
+        #: When the first row counts as silent, unless it is asked before; as of `fall_silent`.
+        self.silent_at: Nanos | None = None
         #: Held-back demand of the previous window, by row.
         self._held_before: dict[int, dict[str | None, Pair]] = {}
 
@@ -163,6 +165,7 @@ class DemandTable:
         touched = sorted(touched, key=_ROW)
         self._net(touched)
         marks, rows = read(touched), _rows_of(touched)
+        slots_.watch(self._slots, rows, marks, self._settings)
         self._slots.mark[rows] = marks
         self._slots.is_read[rows] = True
         self._start(rows, marks)
@@ -176,6 +179,30 @@ class DemandTable:
         jumped = slots_.close(of, marks[due], self._settings)
         self._slots.put(run, of)
         return [touched[at] for at in due[jumped].tolist()]
+
+    def fall_silent(self, now: Nanos) -> list[Counters]:
+        """Find the rows that have fallen silent.
+
+        Callers that wait as long as they were told have not, nor those that say what they hold back.
+        """
+        of, silent = self._slots, list[Counters]()
+        due = np.flatnonzero((of.silent_at > 0) & (of.silent_at <= now))
+        quiet_ns = slots_.quiet_ns(of, due, self._settings).tolist()
+        of.silent_at[due] = 0
+        for row, quiet in zip(due.tolist(), quiet_ns, strict=True):
+            one = self.counters[row]
+            if one is None or one.is_touched or one.held or row in self._held_before:
+                continue
+            wait_ns = min(one.wait_ms * NS_PER_MS, self._settings.round_ns)
+            silent_at = one.at + wait_ns + quiet
+            if silent_at > now:
+                of.silent_at[row] = silent_at
+            else:
+                silent.append(one)
+        slots_.fall_silent(of, _rows_of(silent))
+        waiting = of.silent_at[of.silent_at > 0]
+        self.silent_at = Nanos(int(waiting.min())) if len(waiting) else None
+        return silent
 
     def measure(self, counters: Sequence[Counters], now: int) -> Measured:
         """The present rates, for an early report; windows stay open.
@@ -289,6 +316,10 @@ class DemandTable:
         if is_new.any():
             self._wake(rows[is_new], self._began)
             slots_.start(self._slots, rows[is_new], marks[is_new])
+        is_back = self._slots.is_silent[rows]
+        is_back &= marks[:, REQUESTS] != self._slots.end[rows, REQUESTS]
+        if is_back.any():
+            slots_.resume(self._slots, rows[is_back], marks[is_back])
 
     def _wake(self, rows: Ints, began: Nanos) -> None:
         """Give rows that rest the window that closing them in each round would have opened.
@@ -365,6 +396,8 @@ class DemandTable:
         history = self._history.rows(run)
         estimates = (end_round if is_round else report_early)(history, seen, self._settings)
         self._history.put(run, history)
+        wanted = np.where(of.is_silent[:, None], 0, estimates.wanted)
+        estimates = replace(estimates, wanted=wanted)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
         topics = np.array([len(one.topics) for one in counters], np.int64)
         return Measured(whole(admitted * sounds), seen, estimates, topics)
