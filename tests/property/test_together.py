@@ -21,6 +21,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -130,7 +131,7 @@ class Granting(SmallDaemon):
     def __init__(self, snapshot: PolicySnapshot, *, together: bool) -> None:
         super().__init__(snapshot)
         self.grants_together = together
-        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.limiter = LimiterAlone(SETTINGS, whole)
         self.limiter.set_policies(snapshot, self.now)
         self.granted = 0
         # New names are decided one by one.
