@@ -4,6 +4,7 @@ Law: what is wrong comes first, then which groups are short, then how large the 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rgd.core.units import Dimension
 from rgd.text import show
@@ -14,6 +15,9 @@ from rgd.views.live_model import (
     PressureView,
     VerdictView,
 )
+
+#: A broker that is granted less of its fair part than this is starved, as in the report.
+STARVED_BELOW: Final = 0.5
 
 
 def verdict_of(
@@ -26,7 +30,7 @@ def verdict_of(
 ) -> VerdictView:
     """The state of things in a sentence."""
     bad = list(_bad(ready=ready, degraded=degraded, brokers=brokers))
-    poor = list(_poor(degraded if ready else (), brokers, backlogs))
+    poor = [*_poor(degraded if ready else (), brokers, backlogs), *_starved(groups)]
     level = "bad" if bad else "poor" if poor else "good"
     text = "; ".join([*bad, *poor, _short(groups), _size(brokers, groups)])
     return VerdictView(level, f"{text[0].upper()}{text[1:]}.")
@@ -53,6 +57,15 @@ def _poor(degraded: Sequence[str], brokers: MembersView, backlogs: BacklogsView)
         yield f"{brokers.expected} brokers are expected and {brokers.total} are here"
     if backlogs.blocked:
         yield f"publishing to {_count(backlogs.blocked, 'topic')} is blocked by backlog quotas"
+
+
+def _starved(groups: PressuresView) -> Iterator[str]:
+    ratios = [
+        (row.lowest, row) for row in groups.rows if row.pressure > 1 and row.lowest is not None
+    ]
+    lowest, row = min(ratios, key=lambda one: one[0], default=(1.0, None))
+    if row is not None and lowest < STARVED_BELOW:
+        yield f"broker {row.lowest_broker} has {lowest:.2f} of its fair part of {row.group}"
 
 
 def _short(groups: PressuresView) -> str:

@@ -43,6 +43,14 @@ NONE, BLOCKED = BacklogsView(0, 0, 0, ()), BacklogsView(9, 2, 0, ())
             "2 brokers share 3 groups.",
         ),
         (
+            ALL_HERE,
+            PressuresView((replace(ROW, lowest=0.33),), 4, 1, 3),
+            NONE,
+            (),
+            "poor: Broker b2 has 0.33 of its fair part of gold; demand is above 1 of 4 quotas, most gold (publish, bytes): "
+            "3.5kB/s of 1kB/s, lowest ratio 0.33; 2 brokers share 3 groups.",
+        ),
+        (
             SILENT,
             CALM,
             BLOCKED,
@@ -65,7 +73,7 @@ NONE, BLOCKED = BacklogsView(0, 0, 0, ()), BacklogsView(9, 2, 0, ())
             "poor: 3 brokers are expected and 2 are here; no demand is above its quota; 2 brokers share 3 groups.",
         ),
     ],
-    ids=["well", "short", "silent", "gone", "expected"],
+    ids=["well", "short", "starved", "silent", "gone", "expected"],
 )
 def test_the_fact_comes_first(
     brokers: MembersView,
