@@ -51,11 +51,11 @@ def doctor(
     else:
         for one in findings:
             print(printable(f"{one.state:<7}  {one.check:<12}  {one.text}"))
-        told = (
+        totals = (
             f"{count[one]} {one}{'' if count[one] == 1 else 's'}"
             for one in (State.FAULT, State.WARNING)
         )
-        print(", ".join(told))
+        print(", ".join(totals))
     if count[State.FAULT]:
         raise typer.Exit(1)
 

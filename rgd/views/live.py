@@ -39,7 +39,7 @@ def members_view(broker: Broker, now: Nanos, gone: Mapping[str, Nanos]) -> Membe
     """
     me, stock = broker.settings.sender.broker, broker.stock.members
     names = sorted({me, *broker.peers.names(), *stock.names()})
-    silent = [name for name in names if _is_silent(broker, name, now)]
+    silent = dict.fromkeys(name for name in names if _is_silent(broker, name, now))
     shown = [*silent, *(name for name in names if name not in silent)][:MEMBERS_MAX]
     views = broker_views(broker, now, shown)
     latest = sorted(gone.items(), key=lambda one: -one[1])
