@@ -8,6 +8,7 @@ WORKDIR /src
 COPY constraints.txt ./
 RUN pip install -q -c constraints.txt hatchling && python -m venv --without-pip /opt/rgd
 COPY pyproject.toml README.md ./
+COPY docs/runbooks.md ./docs/runbooks.md
 COPY rgd ./rgd
 RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /dist . \
     && pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[embedded,tier]"

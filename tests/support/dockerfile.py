@@ -149,11 +149,11 @@ class Replay:
         (first,) = options
         if first.startswith("--from="):
             source = self.build(first.removeprefix("--from="))
-            (path,) = sources
-            _copy(_inside(source, path), _inside(built, target), source.root, built.root)
+            _copy(_inside(source, *sources), _inside(built, target), source.root, built.root)
             return
         for name in (first, *sources):
             place = _inside(built, built.workdir) / target
+            place.parent.mkdir(parents=True, exist_ok=True)
             here = tree.ROOT / name
             if here.is_dir():
                 shutil.copytree(here, place, ignore=shutil.ignore_patterns("__pycache__"))
