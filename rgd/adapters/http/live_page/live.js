@@ -373,7 +373,8 @@ const renderBeside = ({ backlogs, leases, log }) => {
 
 const loadEvents = async (last) => {
   seenEvent = last;
-  events = await ask("v1/live/events").catch(() => events);
+  // What failed is asked for again with the next snapshot.
+  events = await ask("v1/live/events").catch(() => ((seenEvent = -1), events));
   renderEvents();
 };
 const renderEvents = () => {
@@ -499,10 +500,9 @@ at("ask-why").addEventListener("submit", (submitted) => {
 // Runbooks come from the daemon too: at night there may be nothing else.
 
 const openRunbook = async (name) => {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const response = await fetch("runbooks.md", { headers });
-  const text = response.ok ? await response.text() : "";
-  const section = text.split(/^## /m).find((one) => one.split("\n")[0].trim() === name) ?? `${name}\n\nThis daemon has no such runbook.`;
+  const text = await fetch("runbooks.md").then((response) => (response.ok ? response.text() : "")).catch(() => "");
+  const lacking = text ? "This daemon has no such runbook." : "This daemon does not answer. Its runbooks are in docs/runbooks.md, too.";
+  const section = text.split(/^## /m).find((one) => one.split("\n")[0].trim() === name) ?? `${name}\n\n${lacking}`;
   put(at("runbook-title"), name);
   const parts = section.slice(section.indexOf("\n") + 1).split(/(^```[\s\S]*?^```$)/m);
   at("runbook-text").replaceChildren(...parts.flatMap((part) =>
