@@ -74,7 +74,8 @@ def test_no_array_makes_the_door_fail(bodies: list[bytes]) -> None:
 @settings(max_examples=25)
 @given(bodies=st.lists(st.binary(max_size=300), min_size=5, max_size=30))
 def test_no_bytes_make_the_door_fail(bodies: list[bytes]) -> None:
-    assert set(in_one_loop(bodies)) == {400}
+    # Nearly all are 400; Hypothesis also takes bodies from the code's own constants.
+    assert set(in_one_loop(bodies)) <= FORESEEN
 
 
 @pytest.mark.parametrize(
