@@ -59,15 +59,15 @@ def running(environment: Mapping[str, str], *command: str, until: str) -> Iterat
 
 @pytest.fixture
 def python_without_rgd(tmp_path: Path) -> Path:
-    """A Python that has what this one has but for rgd: no .pth file of its packages is read."""
+    """A Python that has what this one has but for rgd: no .pth file is read, which leaves the wheel's data files."""
     assert Path(sys.base_prefix) != Path(sys.prefix), "rgd's own environment is a virtual one"
     packages = next(path for path in sys.path if path.endswith("site-packages"))
     python = tmp_path / "python"
     base = Path(sys.executable).resolve()
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$PYTHONPATH" exec "{base}" "$@"\n')
     python.chmod(0o755)
-    done = subprocess.run([python, "-c", "import rgd"], cwd=tmp_path, check=False, env={}, stderr=subprocess.PIPE)  # fmt: skip
-    assert b"No module named 'rgd'" in done.stderr
+    done = subprocess.run([python, "-c", "import rgd.version"], cwd=tmp_path, check=False, env={}, stderr=subprocess.PIPE)  # fmt: skip
+    assert b"No module named 'rgd" in done.stderr
     return python
 
 
