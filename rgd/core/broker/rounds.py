@@ -187,7 +187,7 @@ class Rounds:
         self.groups_worked += len(block)
         jumped = self.demand.tick(block) if block else []
         if not self._ticking:
-            jumped += self.demand.fall_silent(now)
+            jumped += self.demand.fall_silent(now, self._bounds.block_rows)
         self._call_out(jumped)
         return bool(jumped)
 

@@ -180,13 +180,13 @@ class DemandTable:
         self._slots.put(run, of)
         return [touched[at] for at in due[jumped].tolist()]
 
-    def fall_silent(self, now: Nanos) -> list[Counters]:
-        """Find the rows that have fallen silent.
+    def fall_silent(self, now: Nanos, rows_max: int) -> list[Counters]:
+        """Find the rows that have fallen silent, looking at no more than `rows_max`; the rest stay due.
 
         Callers that wait as long as they were told have not, nor those that say what they hold back.
         """
         of, silent = self._slots, list[Counters]()
-        due = np.flatnonzero((of.silent_at > 0) & (of.silent_at <= now))
+        due = np.flatnonzero((of.silent_at > 0) & (of.silent_at <= now))[:rows_max]
         quiet_ns = slots_.quiet_ns(of, due, self._settings).tolist()
         of.silent_at[due] = 0
         for row, quiet in zip(due.tolist(), quiet_ns, strict=True):
