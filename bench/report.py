@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.harness import run
+from rgd.analysis.discovery import Segment
 from rgd.analysis.lake import claim, convert_segment
-from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns, UsageColumns, kind_code, policy_code
 from rgd.core.exchange.messages import RoundRecord, Sender

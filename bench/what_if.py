@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.harness import run
 from rgd.analysis.chunks import Floats
-from rgd.analysis.judging import REPLAYED_PIECES, Judge
+from rgd.analysis.evaluation import REPLAYED_PIECES, Evaluator
 from rgd.analysis.scenarios import AS_LOGGED, POLICIES, Scenario
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.policies.model import SharePolicyName
@@ -65,9 +65,9 @@ def rates_of(wanted: Floats, quota: Floats) -> Rates:
 
 def rows_per_s(groups: list[GroupWindows], scenario: Scenario | None) -> float:
     """Rows that a second of processor time judges, or replays and judges."""
-    judge = Judge(ROUND_MS, ROUND_MS, ())
+    evaluator = Evaluator(ROUND_MS, ROUND_MS, ())
     begun = time.process_time()
-    list(judge.findings(groups if scenario is None else judge.replayed(groups, scenario)))
+    list(evaluator.findings(groups if scenario is None else evaluator.replayed(groups, scenario)))
     return groups[0].covered.size * len(groups) / (time.process_time() - begun)
 
 

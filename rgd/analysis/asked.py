@@ -1,9 +1,10 @@
 """What a report is about: of some logs a time range, groups, tenants; and scenarios. A stream asks by index."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from rgd.analysis.errors import NotIndexed
+from rgd.analysis.errors import NothingLogged, NotIndexed
 from rgd.analysis.scenarios import Scenario
 from rgd.storage.headers import Header
 from rgd.storage.marks import Mark
@@ -92,3 +93,24 @@ class Asked:
 
 
 EVERYTHING: Final = Asked()
+
+
+def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
+    """Refuse a question about groups or tenants that nobody used, also a scenario's quota.
+
+    Raises:
+        NothingLogged: with their names.
+    """
+    if not findings and (asked.groups or asked.tenants):
+        names = ", ".join(sorted(asked.groups or asked.tenants))
+        raise NothingLogged(
+            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log` prints "
+            "which groups they have"
+        )
+    used = {"*", *(finding["group"] for finding in findings)}
+    for quota in (quota for scenario in asked.scenarios for quota in scenario.quotas):
+        if quota.group not in used:
+            raise NothingLogged(
+                f"--what-if has a quota for {quota.group!r}, and the report has no usage of that group; "
+                "correct the name, or leave it out"
+            )

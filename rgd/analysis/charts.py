@@ -19,7 +19,7 @@ import numpy as np
 
 from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
-from rgd.analysis.fairness import Judged
+from rgd.analysis.fairness import Fairness
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
 
@@ -80,7 +80,7 @@ class Points:
 
 def draw(
     windows: GroupWindows,
-    judged: Judged,
+    fairness: Fairness,
     *,
     window_ms: int,
     steps_ms: Sequence[int],
@@ -90,7 +90,7 @@ def draw(
 
     Args:
         windows: the windows; the first dimension in them is drawn.
-        judged: the result of `fairness`.
+        fairness: the result of `fairness`.
         window_ms: length of a window.
         steps_ms: moments to mark.
         coloured: brokers in the order of colours, at most `COLOURS`.
@@ -98,7 +98,7 @@ def draw(
     dimension, rates = next(iter(windows.rates.items()))
     unit_s, unit = _time_unit(windows, window_ms)
     origin = int(windows.start_ms[0])
-    points = gather(windows, rates, judged, window_ms=window_ms, unit_ms=unit_s * 1000)
+    points = gather(windows, rates, fairness, window_ms=window_ms, unit_ms=unit_s * 1000)
     numbers = {name: number for number, name in enumerate(coloured, 1)}
     colours = {
         index: numbers[name] for index, name in enumerate(windows.brokers) if name in numbers
@@ -126,7 +126,7 @@ def draw(
 
 
 def gather(
-    windows: GroupWindows, rates: Rates, judged: Judged, *, window_ms: int, unit_ms: float
+    windows: GroupWindows, rates: Rates, fairness: Fairness, *, window_ms: int, unit_ms: float
 ) -> Points:
     """Group the windows into at most `POINTS_MAX` points, evenly over the time."""
     numbers = (windows.start_ms - windows.start_ms[0]) // window_ms
@@ -140,11 +140,11 @@ def gather(
         edges=np.append(np.arange(size) * windows_a_point, span) * window_ms / unit_ms,
         admitted=np.nan_to_num(fill.mean(rates.admitted)),
         share=fill.mean(rates.share),
-        part=np.nan_to_num(fill.mean(judged.part)),
+        part=np.nan_to_num(fill.mean(fairness.part)),
         wanted=np.nan_to_num(fill.mean(rates.wanted.sum(axis=1))),
         quota=fill.mean(rates.quota),
-        jain=fill.mean(judged.jain),
-        lowest=fill.least(judged.lowest),
+        jain=fill.mean(fairness.jain),
+        lowest=fill.least(fairness.lowest),
         recovered=np.nan_to_num(fill.mean(rates.recovered)),
     )
 

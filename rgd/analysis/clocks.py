@@ -1,12 +1,12 @@
 """Computes the error of each broker's wall clock from the order of received messages.
 
-`rgd.analysis.placing` compares the brokers' monotonic clocks by the order of received messages. A wall
+`rgd.analysis.clock_offsets` compares the brokers' monotonic clocks by the order of received messages. A wall
 clock is then compared with the common time.
 
 Law: times are changed only where a clock was off by more than `TOLERANCE_ROUNDS`, then for the whole
 incarnation. They are then right to about a round, and keep their order.
 
-A piece of a timeline begins where the wall clock gained on the monotonic one. Each piece is placed separately.
+A piece of a timeline begins where the wall clock gained on the monotonic one. Each piece is aligned by itself.
 One without bounds of its own continues its neighbour by the monotonic clock. An incarnation without
 contact has the clock error of the same broker's nearest other one.
 
@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis.chunks import Floats
+from rgd.analysis.clock_offsets import STRETCH_ROUNDS, ClockOffset, find_offsets
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.headers import Sampling
-from rgd.analysis.placing import STRETCH_ROUNDS, Course, place_pieces
 from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
@@ -56,7 +56,7 @@ class Clocks:
 
     #: For brokers and incarnations with wrong times: maps their own clock to
     #: common time, ms since 1970.
-    courses: dict[tuple[str, str], Course]
+    offsets: dict[tuple[str, str], ClockOffset]
     errors: tuple[ClockError, ...]
     #: Brokers whose clocks cannot be compared with the others'.
     unaligned: tuple[str, ...]
@@ -64,11 +64,11 @@ class Clocks:
     def time_of(self, entry: Entry, record: RoundRecord) -> int:
         """The time of a record, ms since 1970: as stamped, unless that clock was off."""
         sender = record.sender
-        course = self.courses.get((sender.broker, incarnation_name(sender.incarnation)))
-        if course is None:
+        offset = self.offsets.get((sender.broker, incarnation_name(sender.incarnation)))
+        if offset is None:
             return entry.timestamp
         local = np.array([record.ended_ns / NS_PER_MS])
-        return max(0, round(float(course.common(local)[0])))
+        return max(0, round(float(offset.common(local)[0])))
 
     def uncorrected(self) -> "Clocks":
         """What is known of times that stay as stamped: whose are off is unaligned."""
@@ -99,24 +99,24 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
     if records.pieces == 0:
         return Clocks({}, (), ())
     tolerance_ms = TOLERANCE_ROUNDS * round_ms
-    placed = place_pieces(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
-    courses = _courses(records, placed)
-    aligned = {records.timelines[number].broker for number in courses}
-    courses = _on_the_shared_clock(records, courses, tolerance_ms)
-    courses |= _of_kin(records, courses)
-    courses |= _alone(records, courses)
+    of_pieces = find_offsets(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
+    offsets = _offsets(records, of_pieces)
+    aligned = {records.timelines[number].broker for number in offsets}
+    offsets = _on_the_shared_clock(records, offsets, tolerance_ms)
+    offsets |= _of_kin(records, offsets)
+    offsets |= _alone(records, offsets)
     common = np.empty(len(records.local_ms))
-    for number, course in courses.items():
+    for number, offset in offsets.items():
         own = records.of_timeline(number)
-        common[own] = course.common(records.local_ms[own])
+        common[own] = offset.common(records.local_ms[own])
     error = records.clock_ms - common
     brokers = {one.broker for one in records.timelines}
     if len(aligned) == 1 and len(brokers) > 1:
         aligned = set()
     return Clocks(
         {
-            records.timelines[number].key: course
-            for number, course in courses.items()
+            records.timelines[number].key: offset
+            for number, offset in offsets.items()
             if (np.abs(error[records.of_timeline(number)]) > tolerance_ms).any()
         },
         _errors(records, common, error, tolerance_ms),
@@ -124,15 +124,15 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
     )
 
 
-def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
-    """The course of each timeline with a placed piece; its other pieces continue from there."""
-    parts: dict[int, list[Course]] = {}
-    for piece in sorted(placed):
+def _offsets(records: Records, of_pieces: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
+    """The offset of each timeline with an aligned piece; its other pieces continue from there."""
+    parts: dict[int, list[ClockOffset]] = {}
+    for piece in sorted(of_pieces):
         own = records.of_piece(piece)
         number = int(records.timeline[own.start])
-        parts.setdefault(number, []).append(placed[piece].within(records.local_ms[own]))
+        parts.setdefault(number, []).append(of_pieces[piece].within(records.local_ms[own]))
     return {
-        number: Course(
+        number: ClockOffset(
             np.concatenate([one.at_ms for one in of]), np.concatenate([one.add_ms for one in of])
         )
         for number, of in parts.items()
@@ -140,22 +140,22 @@ def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
 
 
 def _on_the_shared_clock(
-    records: Records, courses: dict[int, Course], tolerance_ms: float
-) -> dict[int, Course]:
-    """The courses, shifted so that the clock error that most brokers share is zero."""
-    if not courses:
-        return courses
-    own = {number: records.of_timeline(number) for number in courses}
+    records: Records, offsets: dict[int, ClockOffset], tolerance_ms: float
+) -> dict[int, ClockOffset]:
+    """The offsets, shifted so that the clock error that most brokers share is zero."""
+    if not offsets:
+        return offsets
+    own = {number: records.of_timeline(number) for number in offsets}
     error = np.concatenate(
         [
-            records.clock_ms[own[number]] - course.common(records.local_ms[own[number]])
-            for number, course in courses.items()
+            records.clock_ms[own[number]] - offset.common(records.local_ms[own[number]])
+            for number, offset in offsets.items()
         ]
     )
     weights = _weights(records)
-    weight = np.concatenate([weights[own[number]] for number in courses])
+    weight = np.concatenate([weights[own[number]] for number in offsets])
     zero = _shared_error(error, weight, tolerance_ms)
-    return {number: Course(one.at_ms, one.add_ms + zero) for number, one in courses.items()}
+    return {number: ClockOffset(one.at_ms, one.add_ms + zero) for number, one in offsets.items()}
 
 
 def _weights(records: Records) -> Floats:
@@ -177,37 +177,37 @@ def _shared_error(error: Floats, weight: Floats, tolerance_ms: float) -> float:
     return float(np.median(error[first : end[first]]))
 
 
-def _of_kin(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
+def _of_kin(records: Records, offsets: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
     """For incarnations without contact: the clock error of the broker's nearest other one."""
     kin: dict[str, list[int]] = {}
-    for number in courses:
+    for number in offsets:
         kin.setdefault(records.timelines[number].broker, []).append(number)
     begun = {
         broker: [records.timelines[one].clock_ms[0] for one in of] for broker, of in kin.items()
     }
     found = {}
     for number, timeline in enumerate(records.timelines):
-        if number in courses or timeline.broker not in kin:
+        if number in offsets or timeline.broker not in kin:
             continue
         away = np.abs(np.array(begun[timeline.broker]) - timeline.clock_ms[0])
         near = kin[timeline.broker][int(away.argmin())]
         own = records.timelines[near]
         nearest = np.abs(own.clock_ms - timeline.clock_ms[0]).argmin()
-        error = own.clock_ms[nearest] - courses[near].common(own.local_ms[nearest])
-        found[number] = Course(
+        error = own.clock_ms[nearest] - offsets[near].common(own.local_ms[nearest])
+        found[number] = ClockOffset(
             timeline.local_ms[:1], timeline.clock_ms[:1] - timeline.local_ms[:1] - error
         )
     return found
 
 
-def _alone(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
+def _alone(records: Records, offsets: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
     """For brokers that cannot be compared: their own clock is right most of the time."""
     return {
-        number: Course(
+        number: ClockOffset(
             timeline.local_ms[:1], np.array([np.median(timeline.clock_ms - timeline.local_ms)])
         )
         for number, timeline in enumerate(records.timelines)
-        if number not in courses
+        if number not in offsets
     }
 
 

@@ -8,7 +8,9 @@ silent or its record was lost, and the two must be distinguished. The evidence, 
    rounds (a `Gap`), and the totals have grown by more than the record's own round explains (`is_loss`).
    Totals are columns, so `rgd.analysis.chunks` decides this for the records of a chunk at once.
 
-3. A round in parts has all its parts: each missing part is one missing record.
+3. A round in parts counts once and has all its parts: each missing part is one missing record, wherever a segment ends.
+   Parts after the last record of a log are still being written, and those before its first one were deleted with an
+   earlier segment, so neither are missing.
 
 A sequence alone proves nothing, because early reports and silent rounds use numbers too. The totals
 recover the lost counts (`rgd.analysis.pieces`, `.windows`); this module only counts.
@@ -18,16 +20,15 @@ It also notes when a broker stood still, and whether it stopped in an orderly wa
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
-from rgd.analysis.round_parts import RoundPart, parts_between
 from rgd.analysis.segments import Contents, Logged
-from rgd.core.exchange.messages import Sender
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.units import NS_PER_MS
 
 #: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
@@ -41,6 +42,26 @@ GAP_ROUNDS_MIN: Final = 0.5
 SILENCES_MAX: Final = 100
 
 Amounts = NDArray[np.float64]
+
+
+class RoundPart(NamedTuple):
+    """A record's position in its run; later ones compare as greater."""
+
+    sequence: int
+    part: int
+    parts: int
+
+    @classmethod
+    def of(cls, record: RoundRecord) -> "RoundPart":
+        """The position of a record."""
+        return cls(record.sequence, record.part, record.parts)
+
+
+def parts_between(before: RoundPart, after: RoundPart) -> int:
+    """The number of parts of the two records' rounds between them, without complete rounds."""
+    if before.sequence == after.sequence:
+        return max(0, after.part - before.part - 1)
+    return (before.parts - before.part) + (after.part - 1)
 
 
 def is_loss(extra: Amounts, own: Amounts, rounds: Amounts | float) -> NDArray[np.bool_]:

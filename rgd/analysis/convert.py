@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgd.analysis.asked import ALWAYS, TimeRange
+from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.log_facts import check_rows
-from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
 
@@ -38,7 +38,7 @@ def convert_logs(
     """Convert the segments of some logs that are new or have grown.
 
     Args:
-        paths: log folders, segment files and tiers (`places`).
+        paths: log folders, segment files and tiers (`discovery`).
         out: the lake: a folder, or `s3://BUCKET[/PREFIX]`.
         master: Spark's master URL; None is this machine.
         within: leaves out segments without entries of this time; the others are converted whole.

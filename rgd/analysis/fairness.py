@@ -46,7 +46,7 @@ USED_MIN: Final = 0.999
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Fairness:
     """One dimension of a group's windows, judged; W windows, B brokers, NaN for unknown values."""
 
     #: (W,); whether this dimension's quota is judged in the window.
@@ -66,13 +66,13 @@ class Judged:
     lowest: Floats
 
 
-def judge(windows: GroupWindows, dimension: str) -> Judged:
+def fairness_of(windows: GroupWindows, dimension: str) -> Fairness:
     """Judge one dimension of a single group."""
     (parts,) = parts_of([windows])
-    return judge_by(windows, dimension, parts)
+    return fairness_by(windows, dimension, parts)
 
 
-def judge_by(windows: GroupWindows, dimension: str, parts: Floats) -> Judged:
+def fairness_by(windows: GroupWindows, dimension: str, parts: Floats) -> Fairness:
     """Judge one dimension by what `parts_of` gives for its group."""
     rates = windows.rates[dimension]
     part = parts[:, :, DIMENSIONS.index(dimension)]
@@ -86,7 +86,7 @@ def judge_by(windows: GroupWindows, dimension: str, parts: Floats) -> Judged:
     ratio = np.where(is_judged, rates.admitted / np.where(is_judged, part, 1.0), np.nan)
     admitted, wanted = rates.admitted.sum(axis=1), rates.wanted.sum(axis=1)
     owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)
-    return Judged(
+    return Fairness(
         is_due=is_due,
         part=part,
         ratio=ratio,

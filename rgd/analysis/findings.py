@@ -8,17 +8,17 @@ The keys of `summarise` are those of `summary.json`, "groups" (docs/report.md).
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis import steps
-from rgd.analysis.chunks import Floats
-from rgd.analysis.explained import refused_by
-from rgd.analysis.fairness import Judged
+from rgd.analysis.chunks import DIMENSIONS, Floats
+from rgd.analysis.fairness import Fairness
 from rgd.analysis.windows import Flags, GroupWindows, Rates
+from rgd.core.exchange.columns import REFUSED_BY
 
 #: A broker that gets less than this fraction of its part for long enough is starved.
 STARVED_BELOW: Final = 0.5
@@ -60,12 +60,12 @@ class Starved:
 
 
 def summarise(
-    windows: GroupWindows, dimension: str, judged: Judged, *, window_ms: int, round_ms: float
+    windows: GroupWindows, dimension: str, fairness: Fairness, *, window_ms: int, round_ms: float
 ) -> dict[str, Json]:
     """The findings about one dimension of a group's windows; lengths in ms."""
     rates = windows.rates[dimension]
-    starved = find_starved(windows, judged, window_ms)
-    known_steps = steps.find_steps(windows, rates, judged)
+    starved = find_starved(windows, fairness, window_ms)
+    known_steps = steps.find_steps(windows, rates, fairness)
     is_countable = window_ms <= ROUNDS_A_WINDOW_MAX * round_ms
     rounds = [
         round(step.windows * window_ms / round_ms)
@@ -77,9 +77,9 @@ def summarise(
         "group": windows.group,
         "kind": windows.kind,
         "dimension": dimension,
-        "refused_by": refused_by(windows.refused_by, dimension),
-        **_means(windows, rates, judged),
-        **_worst(windows, judged, window_ms),
+        "refused_by": _refused_by(windows.refused_by, dimension),
+        **_means(windows, rates, fairness),
+        **_worst(windows, fairness, window_ms),
         "rounds_to_fair": _worst_rounds(rounds),
         "policies": sorted(set(windows.policy)),
         "windows": len(windows.start_ms),
@@ -94,7 +94,7 @@ def summarise(
         "starved_intervals": len(starved),
         "starved_s": _number(sum(one.to_ms - one.from_ms for one in starved) / 1000),
         "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
-        "brokers": _brokers(windows, rates, judged, starved),
+        "brokers": _brokers(windows, rates, fairness, starved),
         "what_if": [],
         "compared": None,
     }
@@ -150,10 +150,19 @@ def worst_first(findings: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
     return sorted(findings, key=order)
 
 
-def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[Starved]:
+def _refused_by(levels: Sequence[int], dimension: str) -> dict[str, int]:
+    """Whole units that each level refused of a dimension; without those of none.
+
+    `levels` are by `REFUSED_BY`, messages before bytes; none: nothing was refused.
+    """
+    column = levels[DIMENSIONS.index(dimension) :: len(DIMENSIONS)]
+    return {level: count for level, count in zip(REFUSED_BY, column, strict=False) if count}
+
+
+def find_starved(windows: GroupWindows, fairness: Fairness, window_ms: int) -> list[Starved]:
     """Intervals in which a broker was starved, the longest first."""
     found = []
-    is_starved = judged.ratio < STARVED_BELOW
+    is_starved = fairness.ratio < STARVED_BELOW
     for index, broker in enumerate(windows.brokers):
         for first, last in _intervals(is_starved[:, index], windows.start_ms, window_ms):
             if last - first + 1 < STARVED_WINDOWS_MIN:
@@ -163,7 +172,7 @@ def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[
                     broker,
                     int(windows.start_ms[first]),
                     int(windows.start_ms[last] + window_ms),
-                    float(judged.ratio[first : last + 1, index].mean()),
+                    float(fairness.ratio[first : last + 1, index].mean()),
                 )
             )
     return sorted(found, key=lambda one: (one.from_ms - one.to_ms, one.from_ms, one.broker))
@@ -181,33 +190,33 @@ def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, i
     return intervals
 
 
-def _means(windows: GroupWindows, rates: Rates, judged: Judged) -> dict[str, Json]:
+def _means(windows: GroupWindows, rates: Rates, fairness: Fairness) -> dict[str, Json]:
     seconds = windows.seconds
     admitted, wanted = rates.admitted.sum(axis=1), rates.wanted.sum(axis=1)
-    owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)[judged.is_due]
-    due = seconds[judged.is_due]
+    owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)[fairness.is_due]
+    due = seconds[fairness.is_due]
     return {
         "admitted": _mean(admitted, seconds),
         "wanted": _mean(wanted, seconds),
         "refused": _mean(rates.refused.sum(axis=1), seconds),
         "quota": _mean(rates.quota, seconds),
-        "utilisation": _quotient(admitted[judged.is_due] * due, owed * due),
-        "unmet": _mean(judged.unmet, seconds),
-        "unused": _mean(judged.unused, seconds),
+        "utilisation": _quotient(admitted[fairness.is_due] * due, owed * due),
+        "unmet": _mean(fairness.unmet, seconds),
+        "unused": _mean(fairness.unused, seconds),
         "recovered": _mean(rates.recovered, seconds),
-        "jain_mean": _mean(judged.jain, seconds),
-        "lowest_ratio_mean": _mean(judged.lowest, seconds),
+        "jain_mean": _mean(fairness.jain, seconds),
+        "lowest_ratio_mean": _mean(fairness.lowest, seconds),
     }
 
 
-def _worst(windows: GroupWindows, judged: Judged, window_ms: int) -> dict[str, Json]:
+def _worst(windows: GroupWindows, fairness: Fairness, window_ms: int) -> dict[str, Json]:
     """The extremes over complete windows; over all windows if none is complete."""
     is_whole = windows.seconds * 1000 >= WHOLE_PART_MIN * window_ms
     if not is_whole.any():
         is_whole[:] = True
-    overshoot = np.where(is_whole, judged.overshoot, np.nan)
-    ratio = np.where(is_whole[:, None], judged.ratio, np.nan)
-    jain = np.where(is_whole, judged.jain, np.nan)
+    overshoot = np.where(is_whole, fairness.overshoot, np.nan)
+    ratio = np.where(is_whole[:, None], fairness.ratio, np.nan)
+    jain = np.where(is_whole, fairness.jain, np.nan)
     index = int(np.where(np.isnan(ratio), np.inf, ratio).argmin())
     window, broker = divmod(index, ratio.shape[1])
     lowest = ratio[window, broker]
@@ -222,14 +231,14 @@ def _worst(windows: GroupWindows, judged: Judged, window_ms: int) -> dict[str, J
 
 
 def _brokers(
-    windows: GroupWindows, rates: Rates, judged: Judged, starved: list[Starved]
+    windows: GroupWindows, rates: Rates, fairness: Fairness, starved: list[Starved]
 ) -> list[dict[str, Json]]:
     """Each broker over the whole log."""
     answer = []
     seconds = windows.seconds
     for index, broker in enumerate(windows.brokers):
-        admitted, part = rates.admitted[:, index], judged.part[:, index]
-        due = np.where(judged.is_due, seconds, 0.0)
+        admitted, part = rates.admitted[:, index], fairness.part[:, index]
+        due = np.where(fairness.is_due, seconds, 0.0)
         starved_ms = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
         answer.append(
             {

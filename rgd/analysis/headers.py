@@ -17,7 +17,7 @@ import numpy as np
 
 from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.continuity import incarnation_name
-from rgd.analysis.places import Segment
+from rgd.analysis.discovery import Segment
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment
 from rgd.core.exchange.messages import RoundRecord

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis.asked import Asked
 from rgd.analysis.clocks import Clocks, align_clocks
-from rgd.analysis.explained import groups_of, merged_attached
+from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import opened
-from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, PACKED, PACKETS, ddl
+from rgd.analysis.tenants import groups_of, merged_attached
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 _Work = Callable[[Iterator[Any]], Iterator[Any]]
-#: The columns of `schema.JUDGED` that the driver gets, in packets.
+#: The columns of `schema.EVALUATED` that the driver gets, in packets.
 FOUND: Final = ("group", "kind", "findings")
 
 #: Windows are written together until they have so many bytes: a file's table of its row groups would outgrow them.
@@ -97,14 +97,14 @@ class Job:
         clocks = align_clocks(headers, sampling, round_ms)
         return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
 
-    def judge(
+    def evaluate(
         self, spark: "SparkSession", timing: Timing, window_ms: int, windows: str | None
     ) -> Results:
         """Reduce and judge all rows, and write the windows as Parquet to a place (`output.WindowFiles`), if there is one."""
         packets = self._indexes(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
         together = packets.repartition("bucket").sortWithinPartitions("bucket")
         packets = together.mapInArrow(
-            self._judge(timing, window_ms, windows), ddl(PACKED)
+            self._evaluate(timing, window_ms, windows), ddl(PACKED)
         ).toArrow()
         found = [row for packet in packets["packet"] for row in opened(packet).to_pylist()]
         attached = merged_attached(
@@ -161,16 +161,16 @@ class Job:
 
         return read
 
-    def _judge(self, timing: Timing, window_ms: int, windows: str | None) -> _Work:
+    def _evaluate(self, timing: Timing, window_ms: int, windows: str | None) -> _Work:
         """An executor's work on packets in the order of their buckets: write the windows, return the rest."""
         scenarios = self.asked.scenarios
 
-        def judge(packets: Iterator[Any]) -> Iterator[Any]:
+        def run(packets: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
             import pyarrow.compute as pc
             from pyspark import TaskContext
 
-            from rgd.analysis.judging import judged
+            from rgd.analysis.evaluation import evaluate
             from rgd.analysis.output import WindowFiles
             from rgd.analysis.packets import joined, packet_of, unpacked
 
@@ -178,7 +178,7 @@ class Job:
             task = TaskContext.get()
             assert task is not None, "a task has a context"
             files = None if windows is None else WindowFiles(windows, task.partitionId())
-            batches = judged(pieces, window_ms, timing.round_ms, scenarios=scenarios)
+            batches = evaluate(pieces, window_ms, timing.round_ms, scenarios=scenarios)
             for table in joined(batches, ROW_GROUP_BYTES):
                 if files is not None:
                     files.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
@@ -187,4 +187,4 @@ class Job:
             if files is not None:
                 files.close()
 
-        return judge
+        return run

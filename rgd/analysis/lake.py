@@ -17,6 +17,7 @@ import numpy as np
 
 from rgd.analysis.chunks import KIND_NAMES
 from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
 from rgd.analysis.lake_names import (
     MARK,
@@ -30,7 +31,6 @@ from rgd.analysis.lake_names import (
 from rgd.analysis.lake_schema import columns_of
 from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.parquet import ParquetBytes
-from rgd.analysis.places import Segment
 from rgd.analysis.reading import Reducer
 from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow

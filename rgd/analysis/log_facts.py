@@ -17,7 +17,6 @@ from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
 from rgd.analysis.continuity import Run, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
-from rgd.analysis.explained import NOTHING_ATTACHED, Attached
 from rgd.analysis.presence import (
     End,
     Ending,
@@ -28,6 +27,7 @@ from rgd.analysis.presence import (
     whole_lives,
 )
 from rgd.analysis.segments import Contents
+from rgd.analysis.tenants import NOTHING_ATTACHED, Attached
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
 
@@ -97,7 +97,7 @@ class LogFacts:
     unknown_refused: int = 0
     #: Bytes that were fetched of logs, all readings together, and bytes of all segments at the places.
     fetched: tuple[int, int] = (0, 0)
-    #: Whose a group is (`rgd.analysis.explained`).
+    #: Whose a group is (`rgd.analysis.tenants`).
     attached: Attached = field(default_factory=dict)
 
     @property

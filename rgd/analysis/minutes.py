@@ -12,12 +12,12 @@ from io import BytesIO
 from typing import Any, Final
 
 from rgd.analysis.asked import Asked
+from rgd.analysis.discovery import Segment
 from rgd.analysis.errors import BadLake
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake_names import key_and_size
 from rgd.analysis.lake_schema import MINUTES
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, PIECES, Columns, arrow
 
 MINUTE_MS: Final = 60_000

@@ -57,15 +57,15 @@ class Section:
         cls, finding: Finding, table: Any, facts: LogFacts, file: str | None = None
     ) -> "Section":
         """Draw the windows (a `pyarrow.Table` of `schema.WINDOWS`)."""
-        windows, judged = tables.read(table)
+        windows, fairness = tables.read(table)
         chart = draw(
             windows,
-            judged,
+            fairness,
             window_ms=facts.window_ms,
             steps_ms=[step["at_ms"] for step in finding["steps"]],
             coloured=_coloured(windows, facts),
         )
-        return cls(finding, chart, heat.cells_of(windows.start_ms, judged.lowest, facts), file)
+        return cls(finding, chart, heat.cells_of(windows.start_ms, fairness.lowest, facts), file)
 
     @property
     def anchor(self) -> str:

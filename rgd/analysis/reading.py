@@ -13,9 +13,9 @@ from rgd.analysis.asked import EVERYTHING, Asked
 from rgd.analysis.chunks import Names, note_totals, rows_of
 from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity
+from rgd.analysis.discovery import Segment
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
-from rgd.analysis.places import Segment
 from rgd.analysis.schema import PIECES, batch_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 

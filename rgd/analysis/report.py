@@ -7,7 +7,7 @@ line with a remedy. Damage is reported, and never refuses a report.
 
 First the clocks in the records' headers are read and compared (`clocks`). Then one pass
 over the data: each segment is read and reduced to pieces in one task. The pieces of a
-group are joined, judged and summarised in one task (`judging`), which also writes the windows as
+group are joined, judged and summarised in one task (`evaluation`), which also writes the windows as
 Parquet. The driver gets the findings, and draws the page from them and the windows.
 """
 
@@ -20,16 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis import compared, figures, output, what_if, wording
-from rgd.analysis.asked import EVERYTHING, Asked
+from rgd.analysis.asked import EVERYTHING, Asked, check_found
 from rgd.analysis.continuity import check_distinct
-from rgd.analysis.explained import by_tenant, check_found, note_membership
+from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
 from rgd.analysis.minutes import MINUTE_MS
-from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.analysis.spark_errors import spark_errors
+from rgd.analysis.steps import note_membership
+from rgd.analysis.tenants import by_tenant
 from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def run_report(
     """Make a fairness report of some logs.
 
     Args:
-        paths: log folders, segment files and tiers (`places`); tasks read them, so each machine must see them.
+        paths: log folders, segment files and tiers (`discovery`); tasks read them, so each machine must see them.
         out: a folder, which with a remote `master` all machines must see, or `s3://BUCKET[/PREFIX]`.
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
@@ -157,7 +158,7 @@ def run_report(
             if job.has_lake:
                 window_ms = -(-window_ms // MINUTE_MS) * MINUTE_MS
             progress("reading and judging")
-            results = job.judge(spark, timing, window_ms, staging.windows)
+            results = job.evaluate(spark, timing, window_ms, staging.windows)
             if asked.compare is not None:
                 progress("comparing with the other time range")
                 compared.note(results.findings, _then(spark, job, found, window_ms))
@@ -188,7 +189,7 @@ def _then(
     if not segments:
         check_rows([], within)
     timing = other.compare_clocks(spark)
-    results = other.judge(spark, timing, window_ms, None)
+    results = other.evaluate(spark, timing, window_ms, None)
     check_rows([one.contents for one in results.stats], within)
     check_found(results.findings, asked)
     return results.findings

@@ -141,7 +141,7 @@ WINDOWS: Final = _columns(
 
 #: What judging gives: windows, with the findings about all of them (JSON) on the first
 #: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
-JUDGED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
+EVALUATED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
 
 #: What of these the driver gets (`rgd.analysis.jobs.FOUND`).
 PACKED: Final = _columns(packet="binary")

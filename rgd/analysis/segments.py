@@ -6,7 +6,7 @@ counted (entries of other producers, an incomplete end), is never fatal, and eve
 Of a range, by the brokers' timestamps or indexes, the sparse index gives the first and the last offset; nothing
 behind the last is read. It ends at the first later entry, because neither runs backwards within a log.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
-`rgd.wire.segment` has the format of a segment; `places` finds them; `continuity` interprets gaps.
+`rgd.wire.segment` has the format of a segment; `discovery` finds them; `continuity` interprets gaps.
 """
 
 from collections import deque
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rgd.analysis.asked import ALWAYS, IndexRange, TimeRange
-from rgd.analysis.explained import note_policies
-from rgd.analysis.places import Segment
+from rgd.analysis.discovery import Segment
+from rgd.analysis.tenants import note_policies
 from rgd.core.exchange.messages import RoundRecord
 from rgd.storage.headers import read_chunks
 from rgd.storage.marks import Mark, is_true
@@ -80,7 +80,7 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Entries of policies, and the groups with whom they attach to them (`rgd.analysis.explained`).
+    #: Entries of policies, and the groups with whom they attach to them (`rgd.analysis.tenants`).
     policies: int = 0
     attached: set[tuple[str, str]] = field(default_factory=set)
     #: Complete entries of other producers.

@@ -33,8 +33,8 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from rgd.analysis.asked import TimeRange
-from rgd.analysis.parts import Part, read_part
-from rgd.analysis.places import find_segments, segments_within
+from rgd.analysis.discovery import find_segments, segments_within
+from rgd.analysis.partitions import SegmentPartition, read_partition
 from rgd.analysis.schema import ROWS, ddl
 
 _TIME: Final = ("broker_timestamp",)
@@ -50,11 +50,11 @@ class _RowsReader(DataSourceReader):
     @override
     def partitions(self) -> Sequence[InputPartition]:
         segments = segments_within(find_segments(self._paths), self._within)
-        return [Part(segment, self._within) for segment in segments]
+        return [SegmentPartition(segment, self._within) for segment in segments]
 
     @override
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_part(partition)
+        return read_partition(partition)
 
 
 class _PushingRowsReader(_RowsReader):

@@ -11,13 +11,14 @@ None is "not before the next step, or the end". So a count can be one round shor
 beside the load would have said. Windows longer than a round cannot be counted in rounds.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis.chunks import Floats
-from rgd.analysis.fairness import Judged
+from rgd.analysis.fairness import Fairness
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
 
@@ -42,27 +43,27 @@ class Step:
 
     #: Of the first window that is wholly after it, ms since 1970.
     at_ms: int
-    #: `quota`, `policy`, `weight` or `demand`; which brokers came and went is not known here (`explained`).
+    #: `quota`, `policy`, `weight` or `demand`; `membership` comes of `note_membership`.
     cause: str
     #: Windows until everybody had its part; None: not before the next step or the end.
     windows: int | None
 
 
-def find_steps(windows: GroupWindows, rates: Rates, judged: Judged) -> list[Step]:
+def find_steps(windows: GroupWindows, rates: Rates, fairness: Fairness) -> list[Step]:
     """The steps of one dimension, in order."""
-    if not judged.is_due.any():
+    if not fairness.is_due.any():
         return []
-    part, wanted = _Course.of(judged.part), _Course.of(rates.wanted)
+    part, wanted = _Signal.of(fairness.part), _Signal.of(rates.wanted)
     edges = _edges(part, windows.seconds)
-    is_fair = _is_fair(rates, judged, windows.seconds)
+    is_fair = _is_fair(rates, fairness, windows.seconds)
     if not edges:
         return []
     ends = [begin for begin, _ in edges[1:]] + [len(windows.start_ms)]
     steps = []
     for (begin, end), until in zip(edges, ends, strict=True):
         # A window across the step may have the new parts already, but still the old demand.
-        place = max(_arrival(course, begin, end) for course in (part, wanted))
-        if not judged.is_due[place:until].any():
+        place = max(_arrival(signal, begin, end) for signal in (part, wanted))
+        if not fairness.is_due[place:until].any():
             continue
         fair = np.flatnonzero(is_fair[place:until])
         steps.append(
@@ -75,8 +76,26 @@ def find_steps(windows: GroupWindows, rates: Rates, judged: Judged) -> list[Step
     return steps
 
 
+def note_membership(
+    finding: Mapping[str, Any], changes: Iterable[tuple[str, int]], near_ms: float
+) -> None:
+    """Name `membership` as the cause of steps in the demand near which a broker of the group joined or left.
+
+    Args:
+        finding: of one group, kind and dimension; its steps are changed.
+        changes: which broker joined or left when, ms since 1970.
+        near_ms: how near is near: a step is at the first window that is wholly after it.
+    """
+    names = {one["broker"] for one in finding["brokers"]}
+    moments = [at_ms for broker, at_ms in changes if broker in names]
+    for step in finding["steps"]:
+        is_near = any(abs(step["at_ms"] - at_ms) <= near_ms for at_ms in moments)
+        if step["cause"] == "demand" and is_near:
+            step["cause"] = "membership"
+
+
 @dataclass(frozen=True, slots=True)
-class _Course:
+class _Signal:
     """How rates go on; W windows, B brokers."""
 
     #: (W, B)
@@ -87,11 +106,11 @@ class _Course:
     noise: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> "_Course":
+    def of(cls, values: Floats) -> "_Signal":
         return cls(values, _levels(values), _noise(values))
 
 
-def _edges(part: _Course, seconds: Floats) -> list[tuple[int, int]]:
+def _edges(part: _Signal, seconds: Floats) -> list[tuple[int, int]]:
     """Stretches (first, last window) in which the level of the parts changes."""
     places = np.arange(LEVEL_WINDOWS, len(part.levels))
     if not len(places):
@@ -138,20 +157,22 @@ def _noise(part: Floats) -> Floats:
     return np.asarray(np.maximum(medians[:size], medians[NOISE_WINDOWS : NOISE_WINDOWS + size]))
 
 
-def _arrival(course: _Course, begin: int, end: int) -> int:
+def _arrival(signal: _Signal, begin: int, end: int) -> int:
     """The first window of a stretch at the level that comes after it; the last if none is."""
-    old, new = course.levels[begin - LEVEL_WINDOWS], course.levels[end]
+    old, new = signal.levels[begin - LEVEL_WINDOWS], signal.levels[end]
     size = float(np.abs(new - old).sum())
-    near = np.maximum(ARRIVED_WITHIN * size + 1, NOISE_TIMES / 2 * course.noise[begin : end + 1])
-    away = np.abs(course.values[begin : end + 1] - new).sum(axis=1)
+    near = np.maximum(ARRIVED_WITHIN * size + 1, NOISE_TIMES / 2 * signal.noise[begin : end + 1])
+    away = np.abs(signal.values[begin : end + 1] - new).sum(axis=1)
     arrived = np.flatnonzero(away <= near)
     return begin + int(arrived[0]) if len(arrived) else end
 
 
-def _is_fair(rates: Rates, judged: Judged, seconds: Floats) -> Flags:
+def _is_fair(rates: Rates, fairness: Fairness, seconds: Floats) -> Flags:
     """Whether this quota is judged and every broker admitted its part; (W,)."""
-    slack = np.maximum(FAIR_WITHIN * judged.part, 1.0 / seconds[:, None])
-    return np.asarray((np.abs(rates.admitted - judged.part) <= slack).all(axis=1)) & judged.is_due
+    slack = np.maximum(FAIR_WITHIN * fairness.part, 1.0 / seconds[:, None])
+    return (
+        np.asarray((np.abs(rates.admitted - fairness.part) <= slack).all(axis=1)) & fairness.is_due
+    )
 
 
 def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:

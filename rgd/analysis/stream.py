@@ -30,9 +30,9 @@ from pyspark.sql.streaming.datasource import (
 from typing_extensions import override
 
 from rgd.analysis.asked import ALWAYS, IndexRange, index_of
+from rgd.analysis.discovery import Manifests, Segment, find_segments
 from rgd.analysis.errors import DataLost
-from rgd.analysis.parts import Part, read_part
-from rgd.analysis.places import Manifests, Segment, find_segments
+from rgd.analysis.partitions import SegmentPartition, read_partition
 from rgd.errors import ConfigError, Fault
 from rgd.storage.headers import walk
 from rgd.storage.marks import true_marks
@@ -109,7 +109,7 @@ class RowsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             DataLost: some are gone.
         """
-        logs, parts = self._logs(), list[Part]()
+        logs, parts = self._logs(), list[SegmentPartition]()
         for log, to in end.items():
             segments = logs.get(log, [])
             first = segments[0].first_index if segments else to
@@ -121,7 +121,7 @@ class RowsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_part(partition)
+        return read_partition(partition)
 
     def _logs(self) -> Logs:
         found = find_segments(self._paths, self._manifests)
@@ -148,16 +148,16 @@ def _next_index(segment: Segment) -> int:
     return following
 
 
-def _parts(segments: Sequence[Segment], start: int, end: int) -> Iterator[Part]:
+def _parts(segments: Sequence[Segment], start: int, end: int) -> Iterator[SegmentPartition]:
     """What a batch reads of one log. Of the segment before its first entry only the damage at the end."""
     for segment, following in zip_longest(segments, segments[1:]):
         first = segment.first_index
         behind = None if following is None else following.first_index
         has_tail = behind is not None and start <= behind < end
         if has_tail and start <= first:
-            yield Part(segment, ALWAYS)
+            yield SegmentPartition(segment, ALWAYS)
         elif has_tail or (first < end and start < end and (behind is None or start < behind)):
-            yield Part(segment, IndexRange(start, end, has_tail))
+            yield SegmentPartition(segment, IndexRange(start, end, has_tail))
 
 
 def _one_of(options: Mapping[str, str], name: str, default: str, other: str) -> str:

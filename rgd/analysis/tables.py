@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from rgd.analysis.chunks import Floats
-from rgd.analysis.fairness import Judged
+from rgd.analysis.fairness import Fairness
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI
 
 
-def write(windows: GroupWindows, dimension: str, judged: Judged) -> Any:
+def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
     """Make a `pyarrow.Table` of one dimension, a row a window."""
     import pyarrow as pa
 
     rates = windows.rates[dimension]
     size = len(windows.start_ms)
-    lowest = np.where(np.isnan(judged.ratio), np.inf, judged.ratio).argmin(axis=1)
+    lowest = np.where(np.isnan(fairness.ratio), np.inf, fairness.ratio).argmin(axis=1)
     columns = {
         "group": pa.array([windows.group] * size),
         "kind": pa.array([windows.kind] * size),
@@ -37,25 +37,25 @@ def write(windows: GroupWindows, dimension: str, judged: Judged) -> Any:
         "recovered": pa.array(rates.recovered),
         "quota": _nullable(rates.quota),
         "quota_max": _nullable(np.where(np.isinf(rates.quota_max), np.nan, rates.quota_max)),
-        "utilisation": _nullable(judged.utilisation),
-        "overshoot": _nullable(judged.overshoot),
-        "unmet": pa.array(judged.unmet),
-        "unused": pa.array(judged.unused),
-        "jain": _nullable(judged.jain),
-        "lowest_ratio": _nullable(judged.lowest),
+        "utilisation": _nullable(fairness.utilisation),
+        "overshoot": _nullable(fairness.overshoot),
+        "unmet": pa.array(fairness.unmet),
+        "unused": pa.array(fairness.unused),
+        "jain": _nullable(fairness.jain),
+        "lowest_ratio": _nullable(fairness.lowest),
         "lowest_broker": pa.array(
             [
                 None if np.isnan(least) else windows.brokers[broker]
-                for least, broker in zip(judged.lowest, lowest, strict=True)
+                for least, broker in zip(fairness.lowest, lowest, strict=True)
             ],
             pa.string(),
         ),
-        "brokers": _brokers(windows, rates, judged),
+        "brokers": _brokers(windows, rates, fairness),
     }
     return pa.table([columns[name] for name in WINDOWS], schema=arrow(WINDOWS))
 
 
-def read(table: Any) -> tuple[GroupWindows, Judged]:
+def read(table: Any) -> tuple[GroupWindows, Fairness]:
     """Read the table of one group, kind and dimension; rows in any order."""
     table = table.sort_by("start_ms")
     dimension = table["dimension"][0].as_py()
@@ -97,7 +97,7 @@ def read(table: Any) -> tuple[GroupWindows, Judged]:
         rates={dimension: rates},
     )
     utilisation = _floats(table["utilisation"])
-    judged = Judged(
+    fairness = Fairness(
         is_due=np.isfinite(utilisation),
         part=grid("part", 0.0),
         ratio=grid("ratio", np.nan),
@@ -108,10 +108,10 @@ def read(table: Any) -> tuple[GroupWindows, Judged]:
         jain=_floats(table["jain"]),
         lowest=_floats(table["lowest_ratio"]),
     )
-    return windows, judged
+    return windows, fairness
 
 
-def _brokers(windows: GroupWindows, rates: Rates, judged: Judged) -> Any:
+def _brokers(windows: GroupWindows, rates: Rates, fairness: Fairness) -> Any:
     """The brokers of each window that have a record or demand in it."""
     import pyarrow as pa
 
@@ -126,8 +126,8 @@ def _brokers(windows: GroupWindows, rates: Rates, judged: Judged) -> Any:
             pa.array(rates.wanted[row, broker]),
             pa.array(rates.refused[row, broker]),
             _nullable(rates.share[row, broker]),
-            pa.array(judged.part[row, broker]),
-            _nullable(judged.ratio[row, broker]),
+            pa.array(fairness.part[row, broker]),
+            _nullable(fairness.ratio[row, broker]),
             pa.array(windows.weight[row, broker]),
         ],
         fields=list(fields),

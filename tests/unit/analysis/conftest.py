@@ -12,11 +12,11 @@ import pytest
 
 from rgd.analysis.asked import ALWAYS, Asked, TimeRange
 from rgd.analysis.clocks import align_clocks
-from rgd.analysis.fairness import Judged, judge
+from rgd.analysis.discovery import find_segments, segments_within
+from rgd.analysis.fairness import Fairness, fairness_of
 from rgd.analysis.findings import summarise
 from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
-from rgd.analysis.places import find_segments, segments_within
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.windows import GroupWindows, join
@@ -62,9 +62,9 @@ class Logs:
         )
         return join(self.pieces.filter(wanted).combine_chunks(), self.window_ms)
 
-    def judged(self, group: str = "gold", dimension: str = "messages") -> Judged:
+    def fairness(self, group: str = "gold", dimension: str = "messages") -> Fairness:
         """How fair they were."""
-        return judge(self.windows(group), dimension)
+        return fairness_of(self.windows(group), dimension)
 
     def found(self, group: str = "gold", dimension: str = "messages") -> dict[str, Any]:
         """What there is to say about them."""
@@ -72,7 +72,7 @@ class Logs:
         return summarise(
             windows,
             dimension,
-            judge(windows, dimension),
+            fairness_of(windows, dimension),
             window_ms=self.window_ms,
             round_ms=self.round_ms,
         )

@@ -149,7 +149,7 @@ def test_a_clock_an_hour_ahead_is_found_and_put_right() -> None:
 
     (found,) = clocks.errors
     assert (found.broker, round(found.ahead_ms / 60_000)) == ("b2", 60)
-    assert set(clocks.courses) == {("b2", f"{1:016x}")}
+    assert set(clocks.offsets) == {("b2", f"{1:016x}")}
     assert worst_error(clocks, daemons, records_of(daemons)) < 1
     assert clocks.unaligned == ()
 

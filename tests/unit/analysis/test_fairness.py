@@ -32,17 +32,17 @@ def test_two_brokers_of_which_one_got_more_than_its_half(
 ) -> None:
     log(tmp_path, 100, (70, 70), (30, 70))
 
-    judged = read_logs(tmp_path).judged()
+    found = read_logs(tmp_path).fairness()
 
-    assert judged.part[0].tolist() == [50.0, 50.0]
-    assert judged.ratio[0].tolist() == [1.4, 0.6]
-    assert judged.lowest.tolist() == pytest.approx([0.6] * 10)
+    assert found.part[0].tolist() == [50.0, 50.0]
+    assert found.ratio[0].tolist() == [1.4, 0.6]
+    assert found.lowest.tolist() == pytest.approx([0.6] * 10)
     jain = (1.4 + 0.6) ** 2 / (2 * (1.4**2 + 0.6**2))
-    assert judged.jain.tolist() == pytest.approx([jain] * 10)
-    assert judged.utilisation.tolist() == pytest.approx([1.0] * 10)
-    assert judged.overshoot.tolist() == pytest.approx([1.0] * 10)
-    assert judged.unmet.tolist() == pytest.approx([40.0] * 10)
-    assert judged.unused.tolist() == pytest.approx([0.0] * 10)
+    assert found.jain.tolist() == pytest.approx([jain] * 10)
+    assert found.utilisation.tolist() == pytest.approx([1.0] * 10)
+    assert found.overshoot.tolist() == pytest.approx([1.0] * 10)
+    assert found.unmet.tolist() == pytest.approx([40.0] * 10)
+    assert found.unused.tolist() == pytest.approx([0.0] * 10)
 
 
 @pytest.mark.slow
@@ -51,10 +51,10 @@ def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_ja
 ) -> None:
     log(tmp_path, 1000, *[(10, 20)] * 99, (0, 20))
 
-    judged = read_logs(tmp_path).judged()
+    found = read_logs(tmp_path).fairness()
 
-    assert judged.jain[0] == pytest.approx(0.99)
-    assert judged.lowest[0] == 0.0
+    assert found.jain[0] == pytest.approx(0.99)
+    assert found.lowest[0] == 0.0
 
 
 def test_quota_that_lies_idle_while_somebody_is_refused(
@@ -62,29 +62,29 @@ def test_quota_that_lies_idle_while_somebody_is_refused(
 ) -> None:
     log(tmp_path, 100, (70, 80), (20, 20))
 
-    judged = read_logs(tmp_path).judged()
+    found = read_logs(tmp_path).fairness()
 
-    assert judged.part[0].tolist() == [80.0, 20.0]
-    assert judged.utilisation[0] == pytest.approx(0.9)
-    assert judged.unused[0] == pytest.approx(10.0)
-    assert judged.ratio[0].tolist() == [0.875, 1.0]
+    assert found.part[0].tolist() == [80.0, 20.0]
+    assert found.utilisation[0] == pytest.approx(0.9)
+    assert found.unused[0] == pytest.approx(10.0)
+    assert found.ratio[0].tolist() == [0.875, 1.0]
 
 
 def test_without_a_quota_nothing_is_owed(tmp_path: Path, read_logs: ReadLogs) -> None:
     log(tmp_path, None, (10, 50), (50, 50))
 
-    judged = read_logs(tmp_path).judged()
+    found = read_logs(tmp_path).fairness()
 
-    for values in (judged.ratio, judged.jain, judged.lowest, judged.utilisation, judged.overshoot):
+    for values in (found.ratio, found.jain, found.lowest, found.utilisation, found.overshoot):
         assert np.isnan(values).all()
-    assert judged.unmet.tolist() == [40.0] * 10
+    assert found.unmet.tolist() == [40.0] * 10
 
 
 def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
     log(tmp_path, 100, (0, 5), (50, 50))
 
-    assert read_logs(tmp_path, window_ms=200).judged().ratio[0].tolist() == [0.0, 1.0]
-    ratio = read_logs(tmp_path, window_ms=100).judged().ratio
+    assert read_logs(tmp_path, window_ms=200).fairness().ratio[0].tolist() == [0.0, 1.0]
+    ratio = read_logs(tmp_path, window_ms=100).fairness().ratio
     assert np.isnan(ratio[:, 0]).all()
     assert ratio[:, 1] == pytest.approx(1.0)
 

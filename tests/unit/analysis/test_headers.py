@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rgd.analysis.clocks import align_clocks
+from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import (
     SAMPLE_LENGTH,
     SAMPLED_BYTES_MAX,
@@ -17,7 +18,6 @@ from rgd.analysis.headers import (
     logged_rounds,
     segment_headers,
 )
-from rgd.analysis.places import Segment
 from rgd.analysis.schema import HEADERS, arrow
 from tests.support.log_maker import START_MS, LogMaker, Usage
 

@@ -23,7 +23,7 @@ def test_the_door_loads_nothing_heavy() -> None:
     assert not loaded_by("rgd.analysis.report") & set(HEAVY)
 
 
-@pytest.mark.parametrize("module", ["rgd.analysis.reading", "rgd.analysis.judging"])
+@pytest.mark.parametrize("module", ["rgd.analysis.reading", "rgd.analysis.evaluation"])
 def test_an_executor_loads_neither_the_daemon_nor_the_plots(module: str) -> None:
     loaded = loaded_by(module)
 

@@ -15,6 +15,7 @@ import pytest
 
 from rgd.analysis import lake
 from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, TimeRange
+from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.errors import BadLake, NoLog
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
@@ -22,7 +23,6 @@ from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_schema import LAKE, columns_of, page
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.minutes import headers_of, pieces_of
-from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import arrow
 from rgd.analysis.segments import Contents, read_segment

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.analysis import packets
+from rgd.analysis.discovery import find_segments
 from rgd.analysis.packets import joined, packed, unpacked
-from rgd.analysis.places import find_segments
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import PIECES, arrow
 from rgd.core.units import Kind

@@ -141,7 +141,7 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
 
 def section_of(logs: Any, file: str | None = None) -> Section:
     """The section of the group gold."""
-    table = tables.write(logs.windows(), "messages", logs.judged())
+    table = tables.write(logs.windows(), "messages", logs.fairness())
     return Section.of(logs.found(), table, logs.facts(), file)
 
 
@@ -244,10 +244,10 @@ def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
     maker.rounds(1500, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    windows, judged = logs.windows(), logs.judged()
+    windows, fairness = logs.windows(), logs.fairness()
 
     points = charts.gather(
-        windows, windows.rates["messages"], judged, window_ms=1000, unit_ms=1000.0
+        windows, windows.rates["messages"], fairness, window_ms=1000, unit_ms=1000.0
     )
 
     assert len(points.wanted) <= charts.POINTS_MAX
@@ -263,10 +263,10 @@ def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> Non
     maker.rounds(2, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    windows, judged = logs.windows(), logs.judged()
+    windows, fairness = logs.windows(), logs.fairness()
 
     points = charts.gather(
-        windows, windows.rates["messages"], judged, window_ms=1000, unit_ms=1000.0
+        windows, windows.rates["messages"], fairness, window_ms=1000, unit_ms=1000.0
     )
 
     assert points.wanted.tolist() == [100, 100, 0, 0, 0, 0, 0, 0, 100, 100]

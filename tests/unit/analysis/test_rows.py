@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rgd.analysis.places import Segment
+from rgd.analysis.discovery import Segment
 from rgd.analysis.rows import batches
 from rgd.analysis.schema import ROWS, arrow
 from rgd.analysis.segments import Contents, Damage, read_segment

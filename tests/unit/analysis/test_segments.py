@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rgd.analysis.asked import ALWAYS, TimeRange
+from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.errors import NoLog
-from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 from tests.support.log_maker import START_MS, LogMaker, Usage
 

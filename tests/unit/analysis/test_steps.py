@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rgd.analysis.explained import note_membership
-from rgd.analysis.steps import Step, find_steps
+from rgd.analysis.steps import Step, find_steps, note_membership
 from rgd.core.policies.model import SharePolicyName
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -43,7 +42,7 @@ def play(
 
 def steps(logs: Any) -> list[Step]:
     windows = logs.windows()
-    found: list[Step] = find_steps(windows, windows.rates["messages"], logs.judged())
+    found: list[Step] = find_steps(windows, windows.rates["messages"], logs.fairness())
     return found
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from rgd.adapters.usagelog.index import mend
+from rgd.analysis.discovery import find_segments
 from rgd.analysis.errors import DataLost, NotIndexed
-from rgd.analysis.parts import Part
-from rgd.analysis.places import find_segments
+from rgd.analysis.partitions import SegmentPartition
 from rgd.analysis.rows import batches
 from rgd.analysis.segments import Contents, read_segment
 from rgd.analysis.stream import Offset, RowsStream
@@ -170,7 +170,7 @@ def test_only_segments_with_entries_of_the_batch_are_read(maker: LogMaker) -> No
     log = str(maker.folder)
     parts = stream(log).partitions({log: 12}, {log: 28})
 
-    names = [part.segment.name for part in parts if isinstance(part, Part)]
+    names = [part.segment.name for part in parts if isinstance(part, SegmentPartition)]
 
     assert [int(Path(name).stem) for name in names] == [10, 20]
     assert stream(log).partitions({log: 32}, {log: 32}) == []

@@ -27,12 +27,12 @@ def test_what_is_read_is_what_was_written(
         maker.rounds(rounds, Usage("gold", 40, 80, quota=quota, share=quota))
         maker.close()
     logs = read_logs(tmp_path)
-    windows, judged = logs.windows(), logs.judged()
+    windows, fairness = logs.windows(), logs.fairness()
 
-    table = tables.write(windows, "messages", judged)
+    table = tables.write(windows, "messages", fairness)
     assert table.schema == arrow(WINDOWS)
     pq.write_table(table, tmp_path / "windows.parquet")
-    read_windows, read_judged = tables.read(pq.read_table(tmp_path / "windows.parquet"))
+    read_windows, read_fairness = tables.read(pq.read_table(tmp_path / "windows.parquet"))
 
     assert (read_windows.group, read_windows.kind) == ("gold", "publish")
     assert (read_windows.brokers, read_windows.policy) == (windows.brokers, windows.policy)
@@ -43,8 +43,8 @@ def test_what_is_read_is_what_was_written(
             getattr(read_windows.rates["messages"], name),
             getattr(windows.rates["messages"], name),
         )
-    for name in judged.__slots__:
-        np.testing.assert_array_equal(getattr(read_judged, name), getattr(judged, name))
+    for name in fairness.__slots__:
+        np.testing.assert_array_equal(getattr(read_fairness, name), getattr(fairness, name))
 
 
 def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs) -> None:
@@ -54,7 +54,7 @@ def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs
         maker.close()
     logs = read_logs(tmp_path)
 
-    (row,) = tables.write(logs.windows(), "messages", logs.judged()).to_pylist()
+    (row,) = tables.write(logs.windows(), "messages", logs.fairness()).to_pylist()
 
     assert (row["admitted"], row["wanted"], row["quota"]) == (100.0, 140.0, 100.0)
     assert (row["lowest_ratio"], row["lowest_broker"]) == (0.6, "broker-2")

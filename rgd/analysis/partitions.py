@@ -6,12 +6,12 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from rgd.analysis.asked import IndexRange, TimeRange
-from rgd.analysis.places import Segment
+from rgd.analysis.discovery import Segment
 from rgd.analysis.rows import batches
 from rgd.analysis.segments import Contents, read_segment
 
 
-class Part(InputPartition):
+class SegmentPartition(InputPartition):
     """A part of one segment."""
 
     def __init__(self, segment: Segment, within: TimeRange | IndexRange) -> None:
@@ -20,8 +20,8 @@ class Part(InputPartition):
         self.within = within
 
 
-def read_part(partition: InputPartition) -> Iterator[Any]:
-    """The rows of a `Part`, as Arrow batches."""
-    assert isinstance(partition, Part)
+def read_partition(partition: InputPartition) -> Iterator[Any]:
+    """The rows of a `SegmentPartition`, as Arrow batches."""
+    assert isinstance(partition, SegmentPartition)
     name = partition.segment.name
     return batches(name, read_segment(partition.segment, Contents(name), partition.within))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rgd.analysis.explained import by_tenant, groups_by_tenant, merged_attached
-from rgd.analysis.judging import judged
+from rgd.analysis.discovery import Segment
+from rgd.analysis.evaluation import evaluate
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.places import Segment
 from rgd.analysis.reading import segment_pieces
+from rgd.analysis.tenants import by_tenant, groups_by_tenant, merged_attached
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -73,7 +73,7 @@ def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Pat
     said = [row["stats"] for row in pieces.to_pylist() if row["group"] == "all"]
     assert said.count("tenant:big") >= segments - 1
 
-    table = pa.Table.from_batches(judged(pieces.to_batches(9), 1000, 1000.0, pieces_max=9))
+    table = pa.Table.from_batches(evaluate(pieces.to_batches(9), 1000, 1000.0, pieces_max=9))
 
     rows = [row for row in table.to_pylist() if row["findings"] is not None]
     # However often it is said, it comes to the driver once or twice.
@@ -101,12 +101,8 @@ def test_a_tenants_figures_are_its_groups_or_those_of_its_namespaces() -> None:
         "namespace:small": ["silver", "tin"],
     }
     # What acme's namespace uses is charged to acme's own group too.
-    assert groups_by_tenant(attached) == {
-        "acme": ["gold"],
-        "big": ["all"],
-        "huge": ["all"],
-        "small": ["silver", "tin"],
-    }
+    groups = {"acme": ["gold"], "big": ["all"], "huge": ["all"], "small": ["silver", "tin"]}
+    assert groups_by_tenant(attached) == groups
     figures = {"admitted": 1.0, "wanted": 2.0, "refused": 1.0, "unmet": 1.0}
     findings = [
         {"group": group, "kind": "publish", "dimension": "messages"} | figures

@@ -11,8 +11,8 @@ import pytest
 
 from rgd.adapters.usagelog.index import index_path, mend
 from rgd.analysis.asked import IndexRange, TimeRange
+from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.errors import NoLog
-from rgd.analysis.places import Segment, find_segments, segments_within
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.objects import Objects

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rgd.analysis.judging import judged
+from rgd.analysis.evaluation import evaluate
 from rgd.analysis.scenarios import parse
 from rgd.analysis.schema import PIECES, arrow
 from tests.support.log_maker import LogMaker, Usage
@@ -24,7 +24,7 @@ SORTED = [("group", "ascending"), ("kind", "ascending")]
 def findings(table: pa.Table, *, batch: int, pieces_max: int) -> dict[str, dict[str, Any]]:
     """What is found about each group."""
     scenarios = parse(["policy=steal,brokers=5"])
-    batches = judged(
+    batches = evaluate(
         table.to_batches(batch), 1000, 1000.0, scenarios=scenarios, pieces_max=pieces_max
     )
     said = [text for one in batches for text in one["findings"].to_pylist() if text is not None]
@@ -70,5 +70,5 @@ def test_a_log_that_was_given_twice_says_so_twice() -> None:
     """As in a log and the lake of it: otherwise nobody notices that counts are doubled."""
     said = [{"stats": "the segment"}, {"group": "g", "stats": "tenant:t"}] * 2
     batch = pa.RecordBatch.from_pylist(said, arrow(PIECES))
-    found = pa.Table.from_batches(judged([batch], 1000, 1000.0))
+    found = pa.Table.from_batches(evaluate([batch], 1000, 1000.0))
     assert sorted(found["findings"].to_pylist()) == ["tenant:t", "the segment", "the segment"]

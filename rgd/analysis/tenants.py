@@ -1,6 +1,6 @@
-"""Tenants of groups, refusals by level, and steps of membership, from the log alone.
+"""The tenants of groups, from the log alone.
 
-Law: nothing but the log is needed. Groups belong to the tenants and namespaces that the policies records of
+Law: groups belong to the tenants and namespaces that the policies records of
 the log attach to them, at any time of it. A tenant's figures are those of the group that is attached to
 the tenant itself, because all of the tenant's work is charged to it; where there is none, the sum over the
 groups of its namespaces. A group of several tenants is marked as shared, because the log has only
@@ -14,9 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from rgd.analysis.asked import Asked
 from rgd.analysis.errors import NothingLogged
-from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
 from rgd.wire.errors import WireError
@@ -29,7 +27,6 @@ ATTACHED_MAX: Final = 500_000
 PARTS_KEPT: Final = 8
 #: Tenants that an error names.
 TENANTS_NAMED_MAX: Final = 5
-DIMENSIONS: Final = ("messages", "bytes")
 #: Figures of groups that a tenant's are the sums of.
 _SUMMED: Final = ("admitted", "wanted", "refused", "unmet")
 
@@ -66,33 +63,6 @@ def merged_attached(pairs: Iterable[tuple[str, str]]) -> Attached:
     return {key: sorted(groups) for key, groups in sorted(merged.items())}
 
 
-def refused_by(levels: Sequence[int], dimension: str) -> dict[str, int]:
-    """Whole units that each level refused of a dimension; without those of none.
-
-    `levels` are by `REFUSED_BY`, messages before bytes; none: nothing was refused.
-    """
-    column = levels[DIMENSIONS.index(dimension) :: len(DIMENSIONS)]
-    return {level: count for level, count in zip(REFUSED_BY, column, strict=False) if count}
-
-
-def note_membership(
-    finding: Mapping[str, Any], changes: Iterable[tuple[str, int]], near_ms: float
-) -> None:
-    """Name `membership` as the cause of steps in the demand near which a broker of the group joined or left.
-
-    Args:
-        finding: of one group, kind and dimension; its steps are changed.
-        changes: which broker joined or left when, ms since 1970.
-        near_ms: how near is near: a step is at the first window that is wholly after it.
-    """
-    names = {one["broker"] for one in finding["brokers"]}
-    moments = [at_ms for broker, at_ms in changes if broker in names]
-    for step in finding["steps"]:
-        is_near = any(abs(step["at_ms"] - at_ms) <= near_ms for at_ms in moments)
-        if step["cause"] == "demand" and is_near:
-            step["cause"] = "membership"
-
-
 def groups_by_tenant(attached: Attached) -> dict[str, list[str]]:
     """The groups whose figures are a tenant's."""
     own, below = (
@@ -118,27 +88,6 @@ def groups_of(tenants: frozenset[str], attached: Attached) -> list[str] | None:
             f"the logs attach no group to tenant {strange[0]!r}; of {len(known)} tenants the first are: {some}"
         )
     return sorted({group for tenant in tenants for group in known[tenant]})
-
-
-def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
-    """Refuse a question about groups or tenants that nobody used, also a scenario's quota.
-
-    Raises:
-        NothingLogged: with their names.
-    """
-    if not findings and (asked.groups or asked.tenants):
-        names = ", ".join(sorted(asked.groups or asked.tenants))
-        raise NothingLogged(
-            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log` prints "
-            "which groups they have"
-        )
-    used = {"*", *(finding["group"] for finding in findings)}
-    for quota in (quota for scenario in asked.scenarios for quota in scenario.quotas):
-        if quota.group not in used:
-            raise NothingLogged(
-                f"--what-if has a quota for {quota.group!r}, and the report has no usage of that group; "
-                "correct the name, or leave it out"
-            )
 
 
 def by_tenant(

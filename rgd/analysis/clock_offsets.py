@@ -1,4 +1,4 @@
-"""Places brokers' own clocks on one common time, by the order of received messages.
+"""Estimates the offset of each broker's own clock from one common time, by the order of received messages.
 
 A record of A that had received B's report s was made after B made s, and the other way round; so every
 sighting (`rgd.analysis.timelines`) bounds the difference of two clocks from one side. Reports go both
@@ -9,7 +9,7 @@ narrowest bounds of a stretch count, so a few late reports change nothing. Stret
 long, so a clock that runs fast or slow is followed.
 
 The piece that most others can be compared with has the common time; then those that can be compared
-with it are placed, then those that these can be compared with. No wall clock is asked here.
+with it are compared, then those that these can be compared with. No wall clock is asked here.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ LOOSE_ROUNDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ClockOffset:
     """How much is to be added to a broker's own clock, at moments of that clock; ms."""
 
     at_ms: Floats
@@ -39,42 +39,42 @@ class Course:
         """The common time of moments of the broker's own clock."""
         return np.asarray(local_ms + np.interp(local_ms, self.at_ms, self.add_ms))
 
-    def within(self, local_ms: Floats) -> "Course":
-        """This course from the first to the last of some moments."""
+    def within(self, local_ms: Floats) -> "ClockOffset":
+        """This offset from the first to the last of some moments."""
         first, last = local_ms.min(), local_ms.max()
         inside = self.at_ms[(self.at_ms > first) & (self.at_ms < last)]
         at_ms = np.concatenate([[first], inside, [last]])
-        return Course(at_ms, np.interp(at_ms, self.at_ms, self.add_ms))
+        return ClockOffset(at_ms, np.interp(at_ms, self.at_ms, self.add_ms))
 
 
-def place_pieces(
+def find_offsets(
     records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_ROUNDS
-) -> dict[int, Course]:
-    """Each piece's course to the time of the piece that most others can be compared with."""
+) -> dict[int, ClockOffset]:
+    """Each piece's offset to the time of the piece that most others can be compared with."""
     if records.pieces == 0:
         return {}
     bounds = _Bounds.of(records)
     root = int(np.argmax(np.bincount(records.piece[bounds.later], minlength=records.pieces)))
     zero = np.zeros(1)
-    placed = {root: Course(zero, zero)}
-    bounds.put(root, placed[root])
+    aligned = {root: ClockOffset(zero, zero)}
+    bounds.put(root, aligned[root])
     while True:
-        # All that can be compared with what is placed so far; then those that these can be compared with.
+        # All that can be compared with what is aligned so far; then those that these can be compared with.
         found = {
-            piece: course
+            piece: offset
             for piece in range(records.pieces)
-            if piece not in placed
-            and (course := bounds.course_of(piece, round_ms, stretch_rounds)) is not None
+            if piece not in aligned
+            and (offset := bounds.offset_of(piece, round_ms, stretch_rounds)) is not None
         }
         if not found:
-            return placed
-        for piece, course in found.items():
-            bounds.put(piece, course)
-        placed |= found
+            return aligned
+        for piece, offset in found.items():
+            bounds.put(piece, offset)
+        aligned |= found
 
 
 class _Bounds:
-    """What is known so far: the common times of the records of pieces that are placed."""
+    """What is known so far: the common times of the records of pieces that are aligned."""
 
     def __init__(self, records: Records, later: Ints, earlier: Ints) -> None:
         self._records = records
@@ -91,13 +91,13 @@ class _Bounds:
         is_other = records.timeline[seen.later] != records.timeline[seen.earlier]
         return cls(records, seen.later[is_other], seen.earlier[is_other])
 
-    def put(self, piece: int, course: Course) -> None:
+    def put(self, piece: int, offset: ClockOffset) -> None:
         """Note where a piece is."""
         own = self._records.of_piece(piece)
-        self._common[own] = course.common(self._records.local_ms[own])
+        self._common[own] = offset.common(self._records.local_ms[own])
 
-    def course_of(self, piece: int, round_ms: float, stretch_rounds: float) -> Course | None:
-        """Where a piece is, by what of it was seen by pieces that are placed, and what it saw of them.
+    def offset_of(self, piece: int, round_ms: float, stretch_rounds: float) -> ClockOffset | None:
+        """Where a piece is, by what of it was seen by pieces that are aligned, and what it saw of them.
 
         None where the bounds of one side are missing.
         """
@@ -126,7 +126,7 @@ class _Bounds:
         middle = np.array([(highest[one] + lowest[one]) / 2 for one in both])
         at_ms = begin + (np.array(both, float) + 0.5) * length_ms
         is_narrow = is_possible & (width <= width[is_possible].min() + slack_ms)
-        return Course(at_ms[is_narrow], middle[is_narrow])
+        return ClockOffset(at_ms[is_narrow], middle[is_narrow])
 
 
 class _Sorted:

@@ -1,7 +1,7 @@
 """An executor's work on pieces that stand together by group and kind: join, judge, summarise.
 
 Law: the windows of a group cross the network once, and memory is bounded by the largest group and
-the pieces of a bucket (`packets`), or `JUDGED_PIECES` if that is more. The result is the windows, with the findings
+the pieces of a bucket (`packets`), or `EVALUATED_PIECES` if that is more. The result is the windows, with the findings
 about each dimension on that dimension's first row. Groups are shared out together, because a call costs as much as
 some hundred windows.
 
@@ -18,22 +18,22 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis import tables
-from rgd.analysis.fairness import Judged, judge_by, parts_of
+from rgd.analysis.fairness import Fairness, fairness_by, parts_of
 from rgd.analysis.findings import summarise, what_if_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
-from rgd.analysis.schema import JUDGED, WINDOWS, arrow
+from rgd.analysis.schema import EVALUATED, WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, join
 
 #: Pieces that are judged together, if no group has more.
-JUDGED_PIECES: Final = 20_000
+EVALUATED_PIECES: Final = 20_000
 #: As many are replayed together: a window of all of them costs little more than of one group.
 REPLAYED_PIECES: Final = 200_000
 #: Brokers in windows that are replayed at once, if no group has more: some 270 bytes each.
 REPLAYED_ROWS_MAX: Final = 500_000
 
 
-def judged(
+def evaluate(
     batches: Iterable[Any],
     window_ms: int,
     round_ms: float,
@@ -41,7 +41,7 @@ def judged(
     scenarios: Sequence[Scenario] = (),
     pieces_max: int | None = None,
 ) -> Iterator[Any]:
-    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.JUDGED`.
+    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.EVALUATED`.
 
     Args:
         batches: sorted by group and kind.
@@ -50,10 +50,10 @@ def judged(
         scenarios: what else is asked, after `AS_LOGGED`.
         pieces_max: pieces that are held before they are judged, and those of the last one's group.
     """
-    most = pieces_max or (REPLAYED_PIECES if scenarios else JUDGED_PIECES)
-    judge = Judge(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
+    most = pieces_max or (REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
+    evaluator = Evaluator(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
     for pieces in _whole_groups(batches, most):
-        yield from judge.of_pieces(pieces).to_batches()
+        yield from evaluator.of_pieces(pieces).to_batches()
 
 
 def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
@@ -77,7 +77,7 @@ def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Evaluator:
     """Judges whole groups; lengths in ms."""
 
     window_ms: int
@@ -85,7 +85,7 @@ class Judge:
     scenarios: Sequence[Scenario]
 
     def of_pieces(self, pieces: Any) -> Any:
-        """A `pyarrow.Table` of `schema.JUDGED` of some groups' pieces."""
+        """A `pyarrow.Table` of `schema.EVALUATED` of some groups' pieces."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -114,13 +114,13 @@ class Judge:
 
     def findings(
         self, groups: Sequence[GroupWindows]
-    ) -> Iterator[dict[str, tuple[dict[str, Any], Judged]]]:
+    ) -> Iterator[dict[str, tuple[dict[str, Any], Fairness]]]:
         """The findings about each group's dimensions that are used."""
         for windows, parts in zip(groups, parts_of(groups), strict=True):
             found = {}
             for of, rates in windows.rates.items():
                 if rates.is_used:
-                    known = judge_by(windows, of, parts)
+                    known = fairness_by(windows, of, parts)
                     finding = summarise(
                         windows, of, known, window_ms=self.window_ms, round_ms=self.round_ms
                     )
@@ -159,7 +159,7 @@ def _with_findings(table: Any, findings: list[str]) -> Any:
     import pyarrow as pa
 
     column = [*findings, *[None] * (len(table) - len(findings))]
-    return table.append_column(arrow(JUDGED).field("findings"), pa.array(column, pa.string()))
+    return table.append_column(arrow(EVALUATED).field("findings"), pa.array(column, pa.string()))
 
 
 def _passed_on(pieces: Any) -> Any:
@@ -173,4 +173,4 @@ def _passed_on(pieces: Any) -> Any:
     said = pa.concat_tables([said.filter(pc.invert(is_of_group)), once])
     blank = {name: pa.nulls(len(said), arrow(WINDOWS).field(name).type) for name in WINDOWS}
     columns = blank | {"group": said["group"], "findings": said["stats"]}
-    return pa.table(columns, schema=arrow(JUDGED))
+    return pa.table(columns, schema=arrow(EVALUATED))
