@@ -35,6 +35,8 @@ REPORTS_A_COMPARISON: Final = 8
 
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
+#: Most silent peers that a check asks for a heartbeat: the asks must not push reports out of the outbox.
+ASKS_A_CHECK: Final = 32
 #: Most silent peers that a check removes; the next check is due at once.
 GONE_A_CHECK: Final = 1
 
@@ -177,7 +179,7 @@ class Membership:
             effects += self._remember()
         me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
-        asked = [name for name in sorted(doubtful) if self._shard_reader.asks.take(name, now)]
+        asked = sorted(doubtful)[:ASKS_A_CHECK]
         return effects + [Publish(Ask(me, name, full=False)) for name in asked]
 
     def policies_changed(self) -> None:
@@ -297,8 +299,7 @@ class Membership:
             return []
         is_soon = notes.is_incomplete or not self._usage.is_partial(broker)
         interval_ns = (1 if is_soon else PARTIAL_ROUNDS) * self._settings.round_ns
-        is_due = self._peers.is_ask_due(broker, now, interval_ns)
-        if not is_due or not self._shard_reader.asks.take(broker, now):
+        if not self._peers.is_ask_due(broker, now, interval_ns):
             return []
         self._peers.asked(broker, now)
         notes.is_incomplete = False

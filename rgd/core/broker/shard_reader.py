@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from rgd.core.broker.ask_budget import AskBudget
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Listen, Publish
 from rgd.core.broker.link import Link
 from rgd.core.broker.shard_phase import CODES, Phase
@@ -97,8 +96,6 @@ class ShardReader:
         self._usage = usage
         self._sender = sender
         self._refresh, self._mark = marks
-        #: Of asks to single brokers, in shards and on the exchange's own topic.
-        self.asks = AskBudget(settings.round_ns)
         self.joined: dict[int, Joined] = {}
         #: [shards] the code of each shard's phase.
         self._codes: Codes = np.full(settings.shards, CODES[Phase.COLD], np.uint8)
@@ -171,7 +168,6 @@ class ShardReader:
 
     def forget(self, broker: str) -> None:
         """Forget a broker that left or restarted; its rows are removed by the caller."""
-        self.asks.forget(broker)
         for one in self.joined.values():
             one.forget(broker)
 
@@ -307,7 +303,7 @@ class ShardReader:
         asked_at = one.asked_at.get(broker)
         rounds = PARTIAL_ROUNDS if self._usage.is_partial(broker) else 1
         is_due = asked_at is None or now - asked_at >= rounds * self._settings.round_ns
-        if not is_due or not self.asks.take(broker, now):
+        if not is_due:
             return []
         one.asked_at[broker] = now
         return [
