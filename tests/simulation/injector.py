@@ -2,7 +2,7 @@
 
 About every `mean_s` one method of one member is armed; its next call raises, before it has done anything
 or after it has done all of it, as the dice has it, and however long that takes. So each place is met as
-often as any other, what is done after a fault too, and the rate of faults stays below what would end a
+often as any other, and the rate of faults stays below what would end a
 daemon.
 """
 
@@ -20,7 +20,7 @@ from sim.world import World
 PLACES = (
     ("", "_notice_gap"),
     ("", "_on_message_received"),
-    ("", "_collect_unreported"),
+    ("rounds", "collect_unreported"),
     ("", "_on_woken"),
     ("publisher", "report"),
     ("publisher", "report_state"),
@@ -53,7 +53,6 @@ PLACES = (
     ("membership", "check"),
     ("membership", "_take_report"),
     ("membership", "_repair"),
-    ("membership", "recover"),
     ("exchange_state", "check"),
     ("exchange_state", "check_answers"),
     ("exchange_state", "take"),
@@ -68,7 +67,6 @@ PLACES = (
     ("sharing", "raise_due"),
     ("sharing", "refresh"),
     ("sharing", "refresh_all"),
-    ("sharing", "recover"),
     ("sharing", "set_policies"),
     ("sharing", "_aim"),
     ("sharing", "_targets"),

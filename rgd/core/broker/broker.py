@@ -1,9 +1,13 @@
 """One member of the exchange: it takes events and returns effects.
 
-Law: only `Broker.handle` changes this state; requests and leases are the exception, because they take
-the fast path through `Broker.limiter` and `Broker.leases`. The same events in the same order give the same effects, in the
-daemon and in the simulator. An exception in a handler becomes a `Fault` among the effects
-(`boundary`).
+Laws:
+
+- Only `Broker.handle` changes this state; requests and leases are the exception, because they take
+  the fast path through `Broker.limiter` and `Broker.leases`. The same events in the same order give the same effects, in
+  the daemon and in the simulator.
+- An exception in a handler is a `Fault` among the effects. The effects before it hold, the rest of the event is lost, and
+  everything that is derived is derived again. A broken invariant is raised, because nothing that is granted after it can
+  be trusted; so is the exception of a start, and that of `FAULTY_WAKES_MAX` wakes in a row.
 
 A broker sends a hello at its start, the changed rows each round, an early report of demand that the
 peers do not know of, its full state when a peer asks for it, and a goodbye. The state is kept by
@@ -11,13 +15,13 @@ peers do not know of, its full state when a peer asks for it, and a goodbye. The
 and `rounds` (reports).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.boundary import EVENT_PARTS, REPORTING_PARTS, Boundary, Part
-from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.effects import Append, Effect, Fault
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -44,7 +48,6 @@ from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
 from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
 from rgd.core.broker.publisher import Publisher, Sources
-from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
@@ -63,21 +66,24 @@ from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.leases.leases import Leases
 from rgd.core.policies.model import Group, Rates
-from rgd.core.policies.snapshot import ALL_CHANGED, changes_between
+from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot, changes_between
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import Kind, Nanos
 
+#: After a wake that raised, the next one is due so many times in a round. If so many in a row raise, the broker ends,
+#: before its peers take it for gone and use its shares.
+WAKES_A_ROUND_AFTER_FAULT: Final = 4
+FAULTY_WAKES_MAX: Final = 8
+
 
 class Broker:
-    """The state of one member; the module states its law."""
+    """The state of one member; the module states its laws."""
 
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
         # The peers compute with the bounded weight, so this broker does, too.
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        self.boundary = Boundary(pause_ns=settings.round_ns)
-        self._run = self.boundary.run
         self.identity = Identity(settings)
         self.peers = peers_of(settings)
         self.index = GroupIndex(settings.bounds.exchange)
@@ -109,12 +115,12 @@ class Broker:
             now=now,
         )
         sources = self._sources()
-        self.publisher = Publisher(settings, sources, self.boundary, now)
+        self.publisher = Publisher(settings, sources, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        #: The newest policies; those in force where they could be put in force.
-        self._policies = self.limiter.snapshot
-        self._recovery = Recovery(sources, self.usage)
         self._is_started = False
+        #: No wake is due before this, because one raised; and how many in a row raised.
+        self._resumes_at = now
+        self._faulty_wakes = 0
         self._round_end = now
         self._handlers = self._handlers_by_event()
         self._slices = self._round_robin()
@@ -149,10 +155,8 @@ class Broker:
         """When the next `Woken` is due; None before the start."""
         if not self._is_started:
             return None
-        if self.boundary.is_on_hold:
-            return min(self.boundary.put_off(self._due()))
         # A list, because a generator takes longer, and this is read after each event.
-        return min([at for _, at in self._due() if at is not None])
+        return max(self._resumes_at, min([at for at in self._due() if at is not None]))
 
     @property
     def is_past_start(self) -> bool:
@@ -171,17 +175,17 @@ class Broker:
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
-        self.boundary.resume(event.now)
-        effects = self._run(Part.GAP, self._notice_gap, event.now)
-        self._now = event.now
+        effects: list[Effect] = []
         try:
-            effects += self._handlers[type(event)](event)
+            # One by one, so that the effects before an exception are there.
+            for effect in self._happen(event):
+                effects.append(effect)  # noqa: PERF402 -- `extend` does not promise it
         except InvariantBroken:
             raise
-        except Exception as error:  # noqa: BLE001 -- the door's boundary (docs/decisions/0023)
+        except Exception as error:
+            if isinstance(event, Started):
+                raise
             effects += self._contain(event, error)
-        if self.boundary.faulty:
-            effects += self._run(Part.RECOVERY, self._recover, event.now)
         return tuple(effects)
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
@@ -194,7 +198,8 @@ class Broker:
         Raises:
             InvariantBroken: one does not hold; a bug.
         """
-        self._recovery.validate()
+        self.usage.validate()
+        self.membership.validate()
         self.sharing.validate()
 
     def _sources(self) -> Sources:
@@ -212,34 +217,37 @@ class Broker:
             self.shard_reader,
         )
 
-    def _due(self) -> tuple[tuple[Part, Nanos | None], ...]:
+    def _due(self) -> tuple[Nanos | None, ...]:
         """When each part has work; None where it has none."""
         now, publisher = self._now, self.publisher
         return (
-            (Part.ROUND, now if self.rounds.is_ending else self._round_end),
-            (Part.DEMAND, now if self.rounds.has_unreported else self.rounds.tick_at),
-            (Part.REPORTS, now if self.full_state.is_pending else None),
-            (Part.REPORTS, publisher.early_at),
-            (Part.REPORTS, publisher.answer_at),
-            (Part.REPORTS, publisher.alive_at),
-            (Part.REPORTS, self.shards.due_at),
-            (Part.SHARDS, self.shard_reader.due_at),
-            (Part.NAME, self.own_name.due_at),
-            (Part.MEMBERSHIP, self.membership.check_at),
-            (Part.SHARING, self.sharing.due_at),
-            (Part.EXCHANGE_STATE, self.exchange_state.due_at),
-            (Part.LIMITS, now if self.limiter.is_behind else None),
-            (Part.SLOTS, now if self.slots.is_behind else None),
-            (Part.AUDIT, None if self.boundary.faulty else self._recovery.audit_due_at),
-            (Part.RECOVERY, now if self.boundary.faulty else None),
-            (Part.POLICIES, now if self._has_new_policies else None),
-            (Part.BACKLOG, self.backlogs.due_at(now)),
-            (Part.STOCK, self.stock.due_at(now)),
+            now if self.rounds.is_ending else self._round_end,
+            now if self.rounds.has_unreported else self.rounds.tick_at,
+            now if self.full_state.is_pending else None,
+            publisher.early_at,
+            publisher.answer_at,
+            publisher.alive_at,
+            self.shards.due_at,
+            self.shard_reader.due_at,
+            self.own_name.due_at,
+            self.membership.check_at,
+            self.sharing.due_at,
+            self.exchange_state.due_at,
+            now if self.limiter.is_behind else None,
+            now if self.slots.is_behind else None,
+            self.backlogs.due_at(now),
+            self.stock.due_at(now),
         )
 
     # Handlers, one for each event.
 
-    def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., list[Effect]]]:
+    def _happen(self, event: Event) -> Iterator[Effect]:
+        """The effects of an event, as they come about."""
+        gap_ns, self._now = event.now - self._now, event.now
+        yield from self._notice_gap(gap_ns, event.now)
+        yield from self._handlers[type(event)](event)
+
+    def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., Iterable[Effect]]]:
         return {
             Started: self._on_started,
             Woken: self._on_woken,
@@ -263,36 +271,35 @@ class Broker:
         self._round_end = Nanos(event.now + self.settings.round_ns)
         return [self.publisher.hello(event.now)]
 
-    def _on_woken(self, event: Woken) -> list[Effect]:
+    def _on_woken(self, event: Woken) -> Iterator[Effect]:
         now = event.now
         if not self._is_started:
-            return []
-        effects = self._run(Part.NAME, self.own_name.check, now)
-        effects += self._run(Part.EXCHANGE_STATE, self.exchange_state.check, now)
-        effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
-        effects += self._run(Part.SHARDS, self.shard_reader.work, now)
+            return
+        yield from self.own_name.check(now)
+        yield from self.exchange_state.check(now)
+        yield from self.membership.check(now)
+        yield from self.shard_reader.work(now)
         if self.rounds.has_unreported:
-            effects += self._run(Part.DEMAND, self._collect_unreported, now)
+            self.rounds.collect_unreported()
+            self.publisher.report_early_from(now)
         # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
-        effects += self.publisher.send_due(now, round_begins_to_end=begins)
+        yield from self.publisher.send_due(now, round_begins_to_end=begins)
         if begins:
-            effects += self._step_round(self._begin_end, now)
-            if not self.rounds.is_small:
-                # To begin with thousands of groups is a slice of its own.
-                return effects
-        if self._has_new_policies:
-            effects += self._run(Part.POLICIES, self._put_policies, now)
-        return effects + self._slices.take(now)
+            self._begin_end(now)
+        # To begin with thousands of groups is a slice of its own.
+        if not begins or self.rounds.is_small:
+            yield from self._slices.take(now)
+        self._faulty_wakes = 0
 
     def _round_robin(self) -> RoundRobin:
         slices = (
-            self._tick_slice,
-            self._round_slice,
-            self._share_slice,
-            self._other_slices,
-            self._backlog_slice,
-            self._stock_slice,
+            self._tick,
+            self._end_round,
+            self._share_out,
+            self._clean_up,
+            self._backlog_work.work,
+            self.stock.work,
         )
         return RoundRobin(slices, self._worked)
 
@@ -301,39 +308,20 @@ class Broker:
         groups = self.rounds.groups_worked + self.sharing.groups_worked + self.stock.groups_worked
         return groups + self.limiter.levels_worked + self.backlogs.topics_checked
 
-    def _tick_slice(self, now: Nanos) -> list[Effect]:
-        return self._run(Part.DEMAND, self._tick, now)
-
-    def _round_slice(self, now: Nanos) -> list[Effect]:
-        return self._end_round(now) if self.rounds.is_ending else []
-
-    def _other_slices(self, now: Nanos) -> list[Effect]:
-        effects = self._run(Part.LIMITS, self.limiter.work, now)
-        effects += self._run(Part.SLOTS, self.slots.work, now)
-        if not self.boundary.faulty:
-            effects += self._run(Part.AUDIT, self._recovery.audit, now)
-        return effects
-
-    def _backlog_slice(self, now: Nanos) -> list[Effect]:
-        return self._run(Part.BACKLOG, self._backlog_work.work, now)
-
-    def _stock_slice(self, now: Nanos) -> list[Effect]:
-        return self._run(Part.STOCK, self.stock.work, now)
-
-    def _share_slice(self, now: Nanos) -> list[Effect]:
-        return self._run(Part.SHARING, self._share_out, now)
-
-    def _collect_unreported(self, now: Nanos) -> None:
-        self.rounds.collect_unreported()
-        self.publisher.report_early_from(now)
-
-    def _tick(self, now: Nanos) -> None:
+    def _tick(self, now: Nanos) -> Iterable[Effect]:
         if self.rounds.tick(now):
             self.publisher.report_early_from(now)
+        return ()
 
-    def _share_out(self, now: Nanos) -> None:
+    def _share_out(self, now: Nanos) -> Iterable[Effect]:
         self.sharing.work(now)
         self.sharing.raise_due(now)
+        return ()
+
+    def _clean_up(self, now: Nanos) -> Iterable[Effect]:
+        self.limiter.work(now)
+        self.slots.work()
+        return ()
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
@@ -363,24 +351,18 @@ class Broker:
         return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
+        self._put_policies(event.snapshot, event.now)
+        # After it, so that peers do not take the policies before for these ones if it raises.
         self.membership.policies_hash = event.policies_hash
         self.limiter.unknown = None if event.known else self.settings.on_unknown
         self.membership.policies_changed()
         self.backlogs.backlogs = event.snapshot.backlogs
-        self._policies = event.snapshot
-        effects = self._run(Part.POLICIES, self._put_policies, event.now)
         self.stock.renew(event.now)
-        return effects
+        return []
 
-    @property
-    def _has_new_policies(self) -> bool:
-        """Whether the newest policies are still to be put in force, because that raised."""
-        return self._policies is not self.limiter.snapshot
-
-    def _put_policies(self, now: Nanos) -> None:
-        """Put the newest policies in force; if it raises, all groups are read again at the next attempt."""
-        snapshot, before = self._policies, self.limiter.snapshot
-        changes = ALL_CHANGED
+    def _put_policies(self, snapshot: PolicySnapshot, now: Nanos) -> None:
+        before, changes = self.limiter.snapshot, ALL_CHANGED
+        # If the last change raised, anything may differ.
         if self.sharing.snapshot is before:
             changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
         self.slots.set_groups(snapshot.groups, changes.groups)
@@ -388,20 +370,20 @@ class Broker:
         self.limiter.set_policies(snapshot, now, changes)
         self.sharing.share_out(few, now)
 
-    def _on_stopping(self, event: Stopping) -> list[Effect]:
+    def _on_stopping(self, event: Stopping) -> Iterator[Effect]:
         if not self._is_started:
-            return []
-        effects: list[Effect] = []
+            return
         if not self.rounds.is_ending:
-            effects += self._step_round(self._begin_end, event.now)
+            self._begin_end(event.now)
         while self.rounds.is_ending:
-            effects += self._step_round(self.rounds.step, event.now)
+            self.rounds.step(event.now)
         ungoverned = self.limiter.drain_ungoverned()
         reports, record = self.publisher.finish_round(event.now, ungoverned, last=True)
         # These reports are not sent, because peers drop this broker's rows at its goodbye.
         self.publisher.reports_sent -= len(reports)
-        effects.append(Append(record))
-        return [*effects, *self.stock.farewell(), *self.publisher.goodbye()]
+        yield Append(record)
+        yield from self.stock.farewell()
+        yield from self.publisher.goodbye()
 
     # Rounds.
 
@@ -412,36 +394,20 @@ class Broker:
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
         self.rounds.begin(now)
 
-    def _step_round(self, step: Callable[[Nanos], None], now: Nanos) -> list[Effect]:
-        """Do a step of a round's end; if it raises, the block at hand is lost."""
-        faults = self._run(Part.ROUND, step, now, pauses=False)
-        if faults:
-            self.rounds.skip()
-        return faults
-
-    def _end_round(self, now: Nanos) -> list[Effect]:
-        effects = self._step_round(self.rounds.step, now)
-        if self.rounds.is_ending:
-            return effects
-        effects += self._run(Part.LIMITS, self.limiter.end_round, now)
-        effects += self._run(Part.LIMITS, self.leases.end_round, now)
-        sent = self._run(Part.ROUND, self._report_round, now, pauses=False)
-        effects += sent
-        if not any(isinstance(effect, Publish) for effect in sent):
-            # The round's report failed; a heartbeat shows the peers that this broker lives.
-            effects += self._run(Part.ROUND, self.publisher.report_nothing, now, pauses=False)
+    def _end_round(self, now: Nanos) -> Iterator[Effect]:
+        """Do a slice of a round's end, if one is ending."""
+        if not self.rounds.is_ending or not self.rounds.step(now):
+            return
+        self.limiter.end_round(now)
+        self.leases.end_round(now)
+        yield from self._report_round(now)
         if self.link.reached_at is None and not self.name.is_lost:
-            effects += self._run(
-                Part.ROUND, lambda at: [self.publisher.hello(at)], now, pauses=False
-            )
-        effects += self._run(Part.SHARDS, self._end_round_of_shards, now)
-        return effects + self._run(Part.SLOTS, self.slots.end_round, now)
-
-    def _end_round_of_shards(self, now: Nanos) -> None:
+            yield self.publisher.hello(now)
         if self.shard_reader.is_used:
             self.sharing.shards.use(self.sharing.slots_in_use, now)
             self.shard_reader.leave_unused(now)
             self.shard_reader.end_round(now)
+        yield from self.slots.end_round(now)
 
     def _report_round(self, now: Nanos) -> list[Effect]:
         reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
@@ -449,9 +415,8 @@ class Broker:
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
 
-    def _notice_gap(self, now: Nanos) -> list[Effect]:
+    def _notice_gap(self, gap_ns: int, now: Nanos) -> list[Effect]:
         """Detect a suspended process: no event came for `patience_ns`."""
-        gap_ns = now - self._now
         if not self._is_started or gap_ns <= self.settings.patience_ns:
             return []
         # Messages of the peers may still wait to be read, so no peer counts as silent yet.
@@ -463,23 +428,27 @@ class Broker:
         # `damping_max_ns`, because its last message may be older than the gap.
         return self.own_name.come_back(Signal.DROPPED, now)
 
-    # Faults and recovery.
-
     def _contain(self, event: Event, error: Exception) -> list[Effect]:
-        """Go on after an event's handler raised; raise again if the start failed."""
-        if isinstance(event, Started):
-            raise error
-        effects: list[Effect] = [self.boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
-        if isinstance(event, Stopping):
-            effects += self.publisher.goodbye()
-        return effects
+        """Go on after an exception: derive again what is derived, and send the full state again.
 
-    def _recover(self, now: Nanos) -> None:
-        """Repair the state after faults, and send the full state again."""
-        self._recovery.recover(now, only_advertised=not self.boundary.faulty - REPORTING_PARTS)
+        Raises:
+            InvariantBroken: what cannot be derived is wrong, or too many wakes in a row raised; a bug.
+        """
+        now = event.now
+        if isinstance(event, Woken):
+            self._resumes_at = Nanos(now + self.settings.round_ns // WAKES_A_ROUND_AFTER_FAULT)
+            self._faulty_wakes += 1
+            if self._faulty_wakes >= FAULTY_WAKES_MAX:
+                raise InvariantBroken(f"{FAULTY_WAKES_MAX} wakes in a row raised") from error
+        self.rounds.recover()
+        self.membership.recover()
+        self.sharing.recover(now)
+        self.usage.validate()
+        self.membership.validate()
         if self._is_started:
             self.publisher.answer_all(now)
-        self.boundary.faulty.clear()
+        fault = Fault(type(event).__name__, error)
+        return [fault, *self.publisher.goodbye()] if isinstance(event, Stopping) else [fault]
 
     def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         return self.sharing.first_share(group, kind, now)

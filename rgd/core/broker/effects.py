@@ -111,7 +111,7 @@ class Halt:
 class Fault:
     """Log and count a contained exception: a bug, after which the broker goes on."""
 
-    #: The part of the broker's work that raised it (`rgd.core.broker.boundary.Part`).
+    #: The event that raised it.
     where: str
     error: Exception
 

@@ -14,9 +14,9 @@ Laws:
 large state into parts.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from rgd.core.broker.boundary import Boundary, Part
 from rgd.core.broker.effects import Effect, Publish
 from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
@@ -45,7 +45,7 @@ HEARTBEAT_ROUNDS_ENDING: Final = 1.5
 
 
 class Sources(NamedTuple):
-    """The parts of a broker that messages are made from, and that recovery repairs."""
+    """The parts of a broker that messages are made from."""
 
     identity: Identity
     name: NameClaim
@@ -62,12 +62,9 @@ class Sources(NamedTuple):
 class Publisher:
     """The messages of one broker."""
 
-    def __init__(
-        self, settings: BrokerSettings, sources: Sources, boundary: Boundary, now: Nanos
-    ) -> None:
+    def __init__(self, settings: BrokerSettings, sources: Sources, now: Nanos) -> None:
         self._settings = settings
         self._of = sources
-        self._run = boundary.run
         self.reports_sent = 0
         self.is_started = False
         self._round_began = now
@@ -136,7 +133,7 @@ class Publisher:
             self._of.full_state.abandon()
             self._of.shards.abandon()
 
-    def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> list[Effect]:
+    def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> Iterator[Effect]:
         """Send what is due between the reports of rounds.
 
         Args:
@@ -144,22 +141,20 @@ class Publisher:
             round_begins_to_end: whether a round begins to end in this wake. If its groups are few,
                 its report follows in the same wake and serves as the heartbeat.
         """
-        effects: list[Effect] = []
         self.yield_answer()
         self._plan_heartbeat()
         is_early = self.early_at is not None and now >= self.early_at
         if is_early and not (self._of.rounds.is_ending or round_begins_to_end):
-            effects += self._run(Part.REPORTS, self.report_early, now)
+            yield from self.report_early(now)
         is_asked = self.answer_at is not None and now >= self.answer_at
         if is_asked or self._of.full_state.is_pending:
-            effects += self._run(Part.REPORTS, self.report_state, now)
+            yield from self.report_state(now)
         state_of_shard_at = self._of.shards.due_at
         if state_of_shard_at is not None and now >= state_of_shard_at:
-            effects += self._run(Part.REPORTS, self.report_shard, now)
+            yield from self.report_shard(now)
         is_doubted = self.alive_at is not None and now >= self.alive_at
         if is_doubted and not round_begins_to_end:
-            effects += self._run(Part.REPORTS, self.report_nothing, now)
-        return effects
+            yield from self.report_nothing(now)
 
     def _plan_heartbeat(self) -> None:
         """Schedule a heartbeat where the reports of rounds are too rare."""

@@ -5,7 +5,7 @@ several small slices. The next wake follows at once and continues with the next 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from rgd.core.broker.effects import Effect
@@ -17,7 +17,7 @@ WAKE_GROUPS: Final = 64
 #: So many rows count as the work on a group: a slice may be of one group of 1,000 brokers.
 GROUP_ROWS: Final = 16
 
-Slice = Callable[[Nanos], list[Effect]]
+Slice = Callable[[Nanos], Iterable[Effect]]
 
 
 class RoundRobin:
@@ -33,14 +33,12 @@ class RoundRobin:
         self._kinds = deque(kinds)
         self._groups_worked = groups_worked
 
-    def take(self, now: Nanos) -> list[Effect]:
+    def take(self, now: Nanos) -> Iterator[Effect]:
         """Do slices of one kind after another, until `WAKE_GROUPS` or each kind had one."""
-        effects: list[Effect] = []
         enough = self._groups_worked() + WAKE_GROUPS
         for _ in range(len(self._kinds)):
             work = self._kinds[0]
             self._kinds.rotate(-1)
-            effects += work(now)
+            yield from work(now)
             if self._groups_worked() >= enough:
                 break
-        return effects

@@ -47,14 +47,6 @@ from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: How often a round continues after a fault; after one more, the rest is left to the next round.
-FAULTS_A_ROUND: Final = 1
-
-#: By how many groups the start of the next round shifts after a fault, so that the groups lost
-#: together with the faulty one are not the same in each round.
-FAULT_SHIFT: Final = 61
-
-
 _NO_ROWS: Final = np.zeros(0, np.int64)
 
 
@@ -121,11 +113,8 @@ class Rounds:
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.rows_suppressed = 0
-        #: How many windows were neither advertised nor logged, because of a fault.
+        #: How many windows were closed and not logged, because of a fault.
         self.windows_lost = 0
-        self._faults = self._faults_in_round = 0
-        #: How many groups have windows that are closed and not logged yet.
-        self._at_hand = 0
 
     @property
     def advertised_hash(self) -> int:
@@ -242,8 +231,7 @@ class Rounds:
         self._follow_up = []
         self._suppression.next_round()
         self._snapshot = self._sharing.snapshot
-        self._faults_in_round = 0
-        self._joined = None
+        self._joined, self._closed = None, []
         self._free_dropped()
         touched = [one for one in self._news.touched if one.row != FREED]
         self._found = self.demand.begin(touched, now)
@@ -251,40 +239,30 @@ class Rounds:
         if len(touched) <= self._bounds.wake_rows:
             self._find_rows(self._found)
 
-    def step(self, now: Nanos) -> None:
-        """End the round for a slice of the groups; `is_ending` is False after the last slice."""
+    def step(self, now: Nanos) -> bool:
+        """End the round for a slice of the groups; whether this was the last slice."""
         self._step(now)
         while self.is_small and self.is_ending:
             # A round of few groups ends in one call.
             self._step(now)
-
-    def skip(self) -> None:
-        """Continue a round after a fault, without the block that was at hand.
-
-        Rows that were picked and logged before are still sent; open windows stay open. After more
-        than `FAULTS_A_ROUND` faults the rest is left to the next round.
-        """
-        self.windows_lost += self._at_hand
-        self._at_hand, self._block = 0, None
-        self._faults += 1
-        self._faults_in_round += 1
-        is_closing = self._found is not None or len(self._pending) > 0
-        if not is_closing or self._faults_in_round > FAULTS_A_ROUND:
-            self._found, self._pending = None, _NO_ROWS
-            self._closed, self._unclosed = [], None
-            self.is_ending = False
+        return not self.is_ending
 
     def recover(self) -> None:
-        """Compute the hash of the advertised rows, and read all counters, again after a fault."""
+        """Give up the round that is ending after a fault, and derive again what is advertised; open windows stay open."""
+        if self.is_ending or self._joined is not None:
+            self.windows_lost += sum(map(len, self._closed))
+        self._found, self._pending, self._block = None, _NO_ROWS, None
+        self._closed, self._unclosed, self._joined = [], None, None
+        self.is_ending = False
         self._suppression.rehash()
         self.demand.recover()
 
     def _step(self, now: Nanos) -> None:
         """Find rows, close the windows of a block, or pick its rows and log it."""
         if self._block is not None:
-            self.groups_worked += self._at_hand
+            self.groups_worked += len(self._block.states)
             self._log(self._block)
-            self._at_hand, self._block = 0, None
+            self._block = None
         elif self._found is not None:
             self._find_rows(self._found)
         elif len(self._pending):
@@ -297,8 +275,8 @@ class Rounds:
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
-        # After a fault they may not be joined yet.
-        joined, self._joined = self._joined or self._join(), None
+        joined, self._joined = self._joined, None
+        assert joined is not None, "no round has ended"
         self._sent_early.clear()
         return joined
 
@@ -332,18 +310,14 @@ class Rounds:
             counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
             slots = slots[has_slot]
         self._closed.append(slots)
-        # If anything raises before the block is logged, these windows are lost.
-        self._at_hand = len(counters)
         short = self._sharing.is_short(slots)
         closed = self.demand.close(counters, self._suppression.is_advertised(slots), now)
         if closed is None:
-            self._at_hand = 0
             return
         kept = closed.kept
         states = [state_of(counters[at]) for at in kept.tolist()]
         kinds = _kinds(states)
         self._block = _Block(states, slots[kept], kinds, short[kept], closed)
-        self._at_hand = len(states)
 
     def _log(self, block: _Block) -> None:
         """Pick the rows that are worth a report, note what is advertised, and log the block."""
@@ -418,12 +392,11 @@ class Rounds:
     def _not_closed(self) -> Ints:
         """Advertised slot ids whose groups may be deleted."""
         advertised = self._suppression.advertised_slots()
-        closed, self._closed = self._closed, []
         if self._sharing.snapshot is not self._snapshot:
             return advertised
         # While the policies stay, only groups that were not closed can be deleted.
         is_closed = np.zeros(len(self._index), np.bool_)
-        for slots in closed:
+        for slots in self._closed:
             is_closed[slots] = True
         return advertised[~is_closed[advertised]]
 
@@ -434,8 +407,7 @@ class Rounds:
             return
         self._found = None
         rows = found.rows()
-        first = self._faults * FAULT_SHIFT % max(1, len(rows))
-        self._pending = np.roll(rows, -first) if first else rows
+        self._pending = rows
         self._shown, self._picked = ShareBlocks(len(rows)), UsageBlocks(len(rows))
         self.is_small = len(rows) <= self._bounds.slice_groups
 

@@ -373,28 +373,14 @@ class Sharing:
         return min(waits_ns, self._settings.damping_max_ns)
 
     def validate(self) -> None:
-        """Check that every share in use is up to date, and that all shares sum to the quotas.
-
-        Raises:
-            InvariantBroken: as `check` raises it; a bug.
-        """
-        self._make_room()
-        self.check(self.slots_in_use)
-
-    def next_in_use(self, begin: int) -> Ints:
-        """The slot ids of some groups in use, from `begin` on: at most one slice of `check`."""
-        self._make_room()
-        slots = begin + np.flatnonzero(self._is_in_use[begin:])[: self._bounds.slice_groups]
-        rows = np.cumsum(self._usage.counts(slots) + len(self.brokers))
-        return slots[: max(1, int(np.searchsorted(rows, self._bounds.slice_rows, side="right")))]
-
-    def check(self, slots: Ints) -> None:
-        """Check some groups in use; those that are still to be recomputed are skipped.
+        """Check that every share in use is up to date, but for those to be recomputed, and that all sum to the quotas.
 
         Raises:
             InvariantBroken: a target differs from the share that the mode gives, or the shares of
                 all brokers do not sum to the quota; a bug.
         """
+        self._make_room()
+        slots = self.slots_in_use
         quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
         # Not `_targets`, so that what `BrokerIndex.divide` remembers is checked, too.
         shared = self._broker_index.share_out(slots, quota, self._policies.others(slots))

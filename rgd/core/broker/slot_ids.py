@@ -63,14 +63,13 @@ class SlotIds:
             An alarm where slot ids have become too few.
         """
         self._free.begin()
-        self.work(now)
+        self.work()
         self._sharing.retry(now)
         was_short, self._is_short = self._is_short, self._sharing.slotless > 0
         return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
 
-    def work(self, now: Nanos) -> None:
+    def work(self) -> None:
         """Check a slice of the slot ids, or look up a slice of the names."""
-        del now  # every part's work is called with the time
         if self._rounds.is_ending:
             return
         (self._judge if self._judge.is_pending else self._free).step()

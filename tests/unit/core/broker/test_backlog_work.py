@@ -121,6 +121,6 @@ def test_an_exception_in_a_check_is_contained(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setattr(BacklogStore, "_check", fail)
         faults = [effect for effect in one.wake(2010) if isinstance(effect, Fault)]
-    assert [fault.where for fault in faults] == ["backlog"]
+    assert [fault.where for fault in faults] == ["Woken"]
     one.run(2011, 4000)
     assert is_blocked(one, 4000)
