@@ -112,7 +112,6 @@ class CoreBrain:
         self.broker = Broker(settings, now)
         if shared is not None:
             self.broker.sharing.broker_index.divide = shared.divide
-            self.broker.usage.hashes_of = shared.hashes_of
         self.limiter = self.broker.limiter
         self.handle = self.broker.handle
         self.validate = self.broker.validate

@@ -1,9 +1,9 @@
 """What the daemons of one world compute from the same numbers is computed once.
 
 A report changes the same few rows at every daemon that hears it. Those that hold the same rows of a group then
-compute the same shares, and all compute the same hashes, one after another.
+compute the same shares, one after another.
 
-Law: the core computes (`rgd.core.broker.broker_index`, `rgd.core.exchange.rows_hash`); what is remembered here
+Law: the core computes (`rgd.core.broker.broker_index`); what is remembered here
 is what it computed from the same bytes, which are compared whole. A run with it is the run without it.
 """
 
@@ -13,14 +13,10 @@ import numpy as np
 
 from rgd.core.broker.broker_index import OwnShares, SharedOut, are_short
 from rgd.core.exchange.columns import Ints
-from rgd.core.exchange.group_index import Hashes
-from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.shares.columns import Rows, share_out
 
-#: Most groups, and most hashes, that are remembered: what 100 daemons report in some rounds. Then all are
-#: forgotten.
+#: Most groups that are remembered: what 100 daemons report in some rounds. Then all are forgotten.
 GROUPS_MAX: Final = 4096
-HASHES_MAX: Final = 1024
 
 #: Brokers, millionths for floors, the quota in both dimensions, and the rows.
 _Key = tuple[int, int, int, int, bytes]
@@ -36,11 +32,9 @@ class _Divided(NamedTuple):
 class SharedWork:
     """Results of the core's, by what they were computed from."""
 
-    def __init__(self, groups_max: int = GROUPS_MAX, hashes_max: int = HASHES_MAX) -> None:
+    def __init__(self, groups_max: int = GROUPS_MAX) -> None:
         self._groups_max = groups_max
-        self._hashes_max = hashes_max
         self._divided: dict[_Key, _Divided] = {}
-        self._hashes: dict[bytes, Hashes] = {}
 
     def divide(
         self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int
@@ -61,16 +55,6 @@ class SharedWork:
         for place, group in enumerate(groups):
             shares[place] = group.shares[own]
         return OwnShares(shares, np.array([group.is_short for group in groups], np.bool_))
-
-    def hashes_of(self, terms: Hashes) -> Hashes:
-        """As `rows_hash.hashes_of`; not to be written to."""
-        key = terms.tobytes()
-        hashes = self._hashes.get(key)
-        if hashes is None:
-            if len(self._hashes) >= self._hashes_max:
-                self._hashes.clear()
-            hashes = self._hashes[key] = hashes_of(terms)
-        return hashes
 
 
 def _keys(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Key]:

@@ -79,7 +79,7 @@ class ExchangeBounds:
     #: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
     #: cluster sends in both kinds. Policies may arrive later than the reports.
     unknown_rows_max: int = 20_000
-    #: Most changed rows that update a known hash; after a larger change it is computed from all rows.
+    #: Rows of a broker up to which each of its reports is compared by hash.
     hashed_rows_max: int = 256
     #: Slot ids that one slice checks, frees, or looks up by name.
     slice_slots: int = 131_072

@@ -1,6 +1,6 @@
 """What the simulator computes once for all daemons is what each would compute.
 
-Not covered: the shares themselves (test_shares_columns.py), and the hash (test_usage_map.py).
+Not covered: the shares themselves (test_shares_columns.py).
 """
 
 from dataclasses import replace
@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgd.core.broker.broker_index import own_shares
-from rgd.core.exchange.group_index import Hashes
-from rgd.core.exchange.rows_hash import hashes_of
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
 from sim.cluster import Cluster
@@ -59,23 +57,6 @@ def test_a_full_memory_changes_nothing(asked: list[Case]) -> None:
     shared = SharedWork(groups_max=3)
     for case in [*asked, *asked]:
         _assert_divided_alike(shared, case)
-
-
-TERMS = st.lists(st.tuples(*[st.integers(0, 2)] * 5), max_size=3)
-
-
-def _terms(rows: list[tuple[int, ...]]) -> Hashes:
-    return np.array(rows, np.uint64).reshape(-1, 5).T.copy()
-
-
-@settings(max_examples=25)
-@given(asked=st.lists(TERMS, min_size=1, max_size=6))
-def test_hashes_that_are_remembered_are_those_that_each_computes(
-    asked: list[list[tuple[int, ...]]],
-) -> None:
-    shared = SharedWork(hashes_max=2)
-    for rows in [*asked, *asked]:
-        assert shared.hashes_of(_terms(rows)).tolist() == hashes_of(_terms(rows)).tolist()
 
 
 def test_a_run_is_the_same_with_and_without() -> None:

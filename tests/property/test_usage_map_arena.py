@@ -8,14 +8,11 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.bounds import BOUNDS, ExchangeBounds
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
@@ -97,17 +94,14 @@ def test_the_arena_holds_what_a_dict_would(script: list[Report | str]) -> None:
     check(script)
 
 
-@pytest.mark.parametrize("hashed_rows_max", [0, 2, 1000])
 @given(script=st.lists(reports | steady_reports | st.sampled_from(BROKERS), max_size=40))
-def test_steady_reports_among_others_are_held_and_hashed_alike(
-    hashed_rows_max: int, script: list[Report | str]
-) -> None:
-    check(script, ExchangeBounds(hashed_rows_max=hashed_rows_max))
+def test_steady_reports_among_others_are_held_and_hashed_alike(script: list[Report | str]) -> None:
+    check(script)
 
 
-def check(script: list[Report | str], bounds: ExchangeBounds = BOUNDS.exchange) -> None:
+def check(script: list[Report | str]) -> None:
     """Let it all happen to a map and to a dict of dicts."""
-    usage_map, model = UsageMap(GroupIndex(bounds)), Model()
+    usage_map, model = UsageMap(), Model()
     for happening in script:
         if isinstance(happening, str):
             places = usage_map.remove(happening)

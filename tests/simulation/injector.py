@@ -16,7 +16,8 @@ from rgd.core.units import NS_PER_S, Nanos
 from sim.member import Member
 from sim.world import World
 
-#: Handlers and inner rooms: the way to an object from the broker, and a method of it.
+#: Handlers and inner rooms: the way to an object from the broker, and a method of it. Nothing that is called to derive
+#: the state again after a fault: what raises there ends a daemon.
 PLACES = (
     ("", "_notice_gap"),
     ("", "_on_message_received"),
@@ -73,7 +74,6 @@ PLACES = (
     ("sharing", "share_out"),
     ("sharing._damping", "aim"),
     ("sharing._broker_index", "share_out"),
-    ("sharing._broker_index", "renew"),
     ("limiter", "set_share"),
     ("limiter", "set_policies"),
     ("limiter", "end_round"),

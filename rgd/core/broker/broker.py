@@ -185,7 +185,10 @@ class Broker:
         except Exception as error:
             if isinstance(event, Started):
                 raise
-            effects += self._contain(event, error)
+            try:
+                effects += self._contain(event, error)
+            except Exception as broken:
+                raise InvariantBroken(f"cannot go on after {error!r}: {broken}") from broken
         return tuple(effects)
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:

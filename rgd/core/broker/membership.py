@@ -5,7 +5,7 @@ goodbye, an expired broker) marks the shares concerned, which are then recompute
 
 A report carries the hash of all rows that its sender has advertised. If the rows held here have
 another hash, a report was missed, and the sender is asked for its full state. The hash is compared
-at every report that follows a gap, is full, or changes few rows. Of other reports, while the last
+at every report that follows a gap, is full, has no rows, or is of a broker with few. Of other reports, while the last
 comparison was equal, one of `REPORTS_A_COMPARISON` is compared. So the effect of a gap is repaired
 at once, and a difference without a gap is found after that many reports at the latest.
 
@@ -29,8 +29,7 @@ from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
-#: Of so many reports of a broker, at least one is compared with the rows held here, however many it
-#: changes.
+#: Of so many reports of a broker, at least one is compared with the rows held here, however many there are.
 REPORTS_A_COMPARISON: Final = 8
 
 #: How often in a round silent peers are searched for.
@@ -318,8 +317,7 @@ class Membership:
         if steps > 1 or report.full or not self._notes[broker].is_equal:
             return True
         # A report that could not be decoded has no rows, so it is compared here.
-        few = self._usage.index.bounds.hashed_rows_max
-        if len(report.rows) <= few or self._usage.is_hashed(broker):
+        if not len(report.rows) or self._usage.is_hashed(broker):
             return True
         # The broker's number spreads the comparisons of different brokers over different rounds.
         turn = report.sequence + self._usage.number_of(broker)

@@ -264,8 +264,7 @@ class ShardReader:
             if steps > 1:
                 one.equal.discard(broker)
             return None
-        few = self._usage.index.bounds.hashed_rows_max
-        is_cheap = len(report.rows) <= few or self._usage.is_hashed(broker, one.shard)
+        is_cheap = not len(report.rows) or self._usage.is_hashed(broker, one.shard)
         if steps == 1 and not report.full and not is_cheap and broker in one.equal:
             return None
         is_held = self._usage.hash_of(broker, one.shard) == report.rows_hash

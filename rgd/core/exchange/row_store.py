@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
-from rgd.core.exchange.group_index import Hashes, grown
+from rgd.core.exchange.group_index import grown
 from rgd.core.exchange.rate_words import (
     ADMITTED_BITS,
     NOT_CODED,
@@ -21,7 +21,6 @@ from rgd.core.exchange.rate_words import (
     Words,
     rates_of,
 )
-from rgd.core.exchange.rows_hash import terms_of
 from rgd.core.runs import Places
 
 #: Marks a row that belongs to no broker.
@@ -78,8 +77,6 @@ class RowStore:
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
         self.topics: Ints = np.zeros(256, np.int64)
         self.words: Words = np.zeros(256, np.uint64)
-        #: Hashes of the rows of brokers whose `BrokerRows.hash` is known.
-        self.hashes: Hashes = np.zeros(256, np.uint64)
         #: [4, rows] the rates of rows that are `NOT_CODED`, as in `Amounts`; no rows until there is one. Each
         #: is a column of its own, because numpy is slow along a short axis.
         self._rates: Ints = np.zeros((len(_RATES), 0), np.int64)
@@ -87,7 +84,7 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Size of the columns in bytes."""
-        columns = (self.slot, self.broker, self.topics, self.words, self.hashes)
+        columns = (self.slot, self.broker, self.topics, self.words)
         return sum(column.nbytes for column in (*columns, self._rates, self._free))
 
     @property
@@ -149,15 +146,11 @@ class RowStore:
         for column, value in zip(self._rates, amounts.looked_up(), strict=True):
             column[rows] = value
 
-    def terms(self, rows: Places, keys: Hashes) -> Hashes:
-        """[5, rows] what rows are hashed from; `keys` are the hashes of groups and kinds, by slot."""
-        return terms_of(keys.take(self.slot[rows]), self.topics[rows], self.rates(rows))
-
     def _make_room(self) -> None:
         before = len(self.broker)
         if self._used <= before:
             return
-        for name in ("slot", "broker", "topics", "words", "hashes"):
+        for name in ("slot", "broker", "topics", "words"):
             setattr(self, name, grown(getattr(self, name), self._used))
         self.broker[before:] = NOBODY
 
@@ -232,14 +225,18 @@ class BrokerRows:
         is_held[at] = False
         self._slots = _joined(self._slots, is_held, slots, at)
         self._rows = _joined(self._rows, is_held, rows, at)
-        self.version += 1
+        self._change()
 
     def discard(self, slots: Ints) -> None:
         """Remove the rows of slots that had one."""
         stays = np.ones(len(self._slots), np.bool_)
         stays[self._slots.searchsorted(slots)] = False
         self._slots, self._rows = self._slots[stays], self._rows[stays]
+        self._change()
+
+    def _change(self) -> None:
         self.version += 1
+        self.hash = None
 
 
 def _joined(held: Ints, is_held: Flags, added: Ints, at: Ints) -> Ints:

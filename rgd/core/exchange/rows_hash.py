@@ -29,38 +29,19 @@ _STEPS: Final = (
 _LAST_SHIFT: Final = np.array(31, np.uint64)
 
 
-def row_hashes(keys: Hashes, topics: Ints, admitted: Ints, wanted: Ints) -> Hashes:
+def row_hashes(keys: Hashes, topics: Ints, rates: Ints) -> Hashes:
     """[rows] hashes of rows.
-
-    Args:
-        keys: [rows] hashes of group and kind.
-        topics: [rows].
-        admitted: [rows, 2] Milli per second.
-        wanted: [rows, 2] likewise.
-    """
-    rates = np.concatenate((admitted.T, wanted.T))
-    return hashes_of(terms_of(keys, topics, rates))
-
-
-def terms_of(keys: Hashes, topics: Ints, rates: Ints) -> Hashes:
-    """[5, rows] what rows are hashed from; those of several sets of rows are hashed in one pass.
 
     Args:
         keys: [rows] hashes of group and kind.
         topics: [rows].
         rates: [4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes.
     """
-    terms: Hashes = np.concatenate(((keys ^ topics.view(np.uint64))[None], rates.view(np.uint64)))
-    return terms
-
-
-def hashes_of(terms: Hashes) -> Hashes:
-    """[rows] hashes of rows, from their terms."""
-    hashes: Hashes = terms[0].copy()
+    hashes: Hashes = keys ^ topics.view(np.uint64)
     # One buffer for all steps, because allocating arrays costs time.
     spare = np.empty_like(hashes)
     _mix(hashes, spare)
-    for column in terms[1:]:
+    for column in rates.view(np.uint64):
         np.add(hashes, _GAMMA, hashes)
         np.bitwise_xor(hashes, column, hashes)
         _mix(hashes, spare)
@@ -73,7 +54,8 @@ def advertised_hash(rows: Iterable[UsageRow]) -> int:
     index = GroupIndex()
     places = [index.slot(GroupKey(row.group, row.kind)) for row in columns]
     keys = index.hashes[np.array(places, np.int64)]
-    return int(row_hashes(keys, columns.topics, columns.admitted, columns.wanted).sum()) & HASH_MASK
+    rates = np.concatenate((columns.admitted.T, columns.wanted.T))
+    return int(row_hashes(keys, columns.topics, rates).sum()) & HASH_MASK
 
 
 def _mix(values: Hashes, spare: Hashes) -> None:

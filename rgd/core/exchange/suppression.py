@@ -259,12 +259,8 @@ class Suppression:
         return int(self._hashes_at(slots).sum())
 
     def _hashes_at(self, slots: Ints) -> Hashes:
-        return row_hashes(
-            self._index.hashes[slots],
-            self._topics[slots],
-            self._admitted[slots],
-            self._wanted[slots],
-        )
+        rates = np.concatenate((self._admitted[slots].T, self._wanted[slots].T))
+        return row_hashes(self._index.hashes[slots], self._topics[slots], rates)
 
     def _make_room(self) -> None:
         count = len(self._index)

@@ -12,11 +12,10 @@ group (`group_regions`), and by the numbers of a sender's dictionary encoding (`
 report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
 the groups that it changed.
 
-The hash of a broker's rows is computed on demand. A change of few rows updates a known hash, from the
-hashes of single rows, which are kept; a change of many makes it unknown.
+The hash of a broker's rows is computed on demand, and kept until one of them changes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,13 +24,13 @@ from numpy.typing import NDArray
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
-from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, Hashes
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import HASH_MASK, hashes_of
+from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
@@ -68,8 +67,6 @@ class UsageMap:
 
     def __init__(self, index: GroupIndex | None = None) -> None:
         self.index = GroupIndex() if index is None else index
-        #: The simulator puts one here that computes once what all its daemons compute from the same rows.
-        self.hashes_of: Callable[[Hashes], Hashes] = hashes_of
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
@@ -93,10 +90,7 @@ class UsageMap:
         is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
         if is_all and not np.count_nonzero(idle) and _are_held(rows):
             holding.is_partial &= not report.full
-            rest = self._hash_out(holding, rows)
-            changed = self._rewrite(rows, slots, Amounts.of(told))
-            self._hash_in(holding, rest, rows)
-            return changed
+            return self._rewrite(holding, rows, slots, Amounts.of(told))
         return self._merge(number, report, slots, rows, idle)
 
     def remove(self, broker: str) -> Ints:
@@ -164,10 +158,9 @@ class UsageMap:
             return 0
         holding = self._holding(number, shard)
         if holding.hash is None:
-            rows = holding.span
-            hashes = hashes_of(self._rows.terms(rows, self.index.hashes))
-            self._rows.hashes[rows] = hashes
-            holding.hash = int(hashes.sum())
+            rows, of = holding.span, self._rows
+            keys = self.index.hashes.take(of.slot[rows])
+            holding.hash = int(row_hashes(keys, of.topics[rows], of.rates(rows)).sum())
         return holding.hash & HASH_MASK
 
     def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
@@ -353,12 +346,11 @@ class UsageMap:
             missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
             gone = np.union1d(gone, missing)
         kept = (is_stored & ~idle).nonzero()[0]
-        kept_rows = rows.take(kept)
-        rest = self._hash_out(holding, kept_rows, gone)
         gone_slots = self._rows.slot.take(gone).astype(np.int64)
         changed = [gone_slots]
         if len(kept):
-            changed.append(self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)))
+            amounts = Amounts.of(told, kept)
+            changed.append(self._rewrite(holding, rows.take(kept), slots.take(kept), amounts))
         self._forget(holding, gone_slots, gone)
         fresh = (~(is_stored | idle)).nonzero()[0]
         fits = self._kept(number, slots[fresh])
@@ -368,11 +360,9 @@ class UsageMap:
         )
         fresh = fresh[fits]
         if not len(fresh):
-            self._hash_in(holding, rest, kept_rows)
             return np.concatenate(changed)
         new_slots = slots.take(fresh)
         new_rows = self._insert(number, holding, new_slots, Amounts.of(told, fresh))
-        self._hash_in(holding, rest, kept_rows, new_rows)
         known = self._known.get((number, report.shard.number))
         self._remember(known, told, fresh, new_slots, new_rows)
         return np.concatenate([*changed, new_slots])
@@ -400,10 +390,11 @@ class UsageMap:
             kept &= np.cumsum(kept) <= room
         return kept
 
-    def _rewrite(self, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
+    def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
         """Overwrite held rows; returns the slots of groups whose shares may change."""
         if len(slots) == 0:
             return _NO_PLACES
+        holding.hash = None
         moves, admits = self._rows.differs(rows, amounts)
         moves |= admits & ~self.index.ignores_admitted[slots]
         self._rows.write(rows, amounts)
@@ -426,26 +417,6 @@ class UsageMap:
         holding.discard(slots)
         self._rows.free(rows)
 
-    def _hash_out(self, holding: BrokerRows, *parts: Places) -> int | None:
-        """The hash without the rows that are to change or to be removed; None: it is not known.
-
-        Until `_hash_in` the hash is not known, so an exception in between leaves no wrong one.
-        """
-        before, holding.hash = holding.hash, None
-        rows = None if before is None else _hashed(parts, self.index.bounds.hashed_rows_max)
-        if before is None or rows is None:
-            return None
-        return before - int(np.add.reduce(self._rows.hashes[rows]))
-
-    def _hash_in(self, holding: BrokerRows, rest: int | None, *parts: Places) -> None:
-        """Set the hash after rows changed, were removed or were added; `parts` are there now."""
-        rows = None if rest is None else _hashed(parts, self.index.bounds.hashed_rows_max)
-        if rest is None or rows is None:
-            return
-        hashes = self.hashes_of(self._rows.terms(rows, self.index.hashes))
-        self._rows.hashes[rows] = hashes
-        holding.hash = rest + int(np.add.reduce(hashes))
-
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
 
@@ -453,14 +424,3 @@ class UsageMap:
 def _are_held(rows: Places) -> bool:
     """Whether no row is missing."""
     return isinstance(rows, slice) or not np.count_nonzero(rows == NO_ROW)
-
-
-def _hashed(parts: Sequence[Places], most: int) -> Places | None:
-    """The rows of all parts, to be hashed in one pass; None if a part has more than so many."""
-    counts = [part.stop - part.start if isinstance(part, slice) else len(part) for part in parts]
-    if max(counts) > most:
-        return None
-    some = [part for part, count in zip(parts, counts, strict=True) if count] or parts[:1]
-    if len(some) == 1:
-        return some[0]
-    return np.concatenate([indexes_of(part) for part in some])

@@ -39,7 +39,8 @@ def test_rows_are_hashed_as_whole_numbers_would_be(count: int, order: str) -> No
     admitted, wanted = dice.integers(0, MOST, (2, count, 2))
     before = (keys.copy(), topics.copy(), admitted.copy(), wanted.copy())
     inside = np.asarray(admitted, order=order), np.asarray(wanted, order=order)  # type: ignore[call-overload]
-    found = row_hashes(keys, topics, *inside).tolist()
+    rates = np.concatenate([pairs.T for pairs in inside])
+    found = row_hashes(keys, topics, rates).tolist()
     rows = zip(keys, topics, np.hstack((admitted, wanted)), strict=True)
     assert found == [row_hash(int(key), int(count), row.tolist()) for key, count, row in rows]
     for array, was in zip((keys, topics, admitted, wanted), before, strict=True):
