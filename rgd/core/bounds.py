@@ -28,7 +28,7 @@ class BucketBounds:
     #: that are not full are evicted too. Eviction checks a few buckets at a time, in turn.
     limits_kept: int = 100_000
     limits_max: int = 800_000
-    #: Levels, or topics' parts, that are processed in one slice.
+    #: Topics' parts that are weighed in one slice.
     slice_levels: int = 64
     #: Most parts of one group in one kind; further topics share one common part while it is active.
     split_topics_max: int = 10_000

@@ -307,9 +307,9 @@ class Broker:
         return RoundRobin(slices, self._worked)
 
     def _worked(self) -> int:
-        """Groups, levels, and topics with backlogs that slices have worked on since the start."""
+        """Groups, and topics with backlogs, that slices have worked on since the start."""
         groups = self.rounds.groups_worked + self.sharing.groups_worked + self.stock.groups_worked
-        return groups + self.limiter.levels_worked + self.backlogs.topics_checked
+        return groups + self.backlogs.topics_checked
 
     def _tick(self, now: Nanos) -> Iterable[Effect]:
         if self.rounds.tick(now):

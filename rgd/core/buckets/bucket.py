@@ -166,9 +166,8 @@ class Buckets:
             self.spilled[1] += size
         self.share = share
 
-    def pause(self, since: Nanos, until: Nanos) -> None:
-        """Accrue no tokens from `since` to `until`, except those that were accrued already."""
-        self.refill(since)
+    def skip(self, until: Nanos) -> None:
+        """Accrue no tokens from the last refill to `until`."""
         self.at = max(self.at, until)
         self.short_until = NEVER
 

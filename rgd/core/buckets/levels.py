@@ -4,9 +4,9 @@ Law: a level returned from here follows the newest snapshot. Until it was update
 than was allowed: tokens and debt stay, and there is no free burst.
 
 A group follows new policies when its share under them comes (`set_share`). If a request comes first, the group has
-its old share meanwhile, lowered as its quota was. A limit follows when it is next used, as of the time of the change;
-`work` updates the rest in slices. Full limit buckets that no chain uses are evicted if there are many, because a new
-bucket is the same.
+its old share meanwhile, lowered as its quota was. A limit follows when it is next used, as of the time of the change.
+A level that missed several changes accrues nothing since it was last used, because it is not known what each gave.
+Full limit buckets that no chain uses are evicted if there are many, because a new bucket is the same.
 
 `rgd.core.buckets.chain` says which levels apply to a name.
 """
@@ -54,33 +54,18 @@ class LimitState(LevelState):
 
 
 class _Change:
-    """The last change of one sort of levels, and which of its levels have not applied it yet."""
+    """The last change of one sort of levels; a level has the number of the last one that it applied."""
 
-    __slots__ = ("at", "generation", "left", "since")
+    __slots__ = ("at", "generation")
 
     def __init__(self) -> None:
-        #: Number of changes.
         self.generation = 0
-        #: Time of the last change, and of the first that a level may have missed.
-        self.at = self.since = Nanos(0)
-        #: Levels that have not applied it.
-        self.left = 0
+        self.at = Nanos(0)
 
-    def happen(self, count: int, now: Nanos) -> None:
-        """Record a change that all `count` levels must apply."""
-        if not self.left:
-            self.since = now
+    def happen(self, now: Nanos) -> None:
+        """Record a change that all levels must apply."""
         self.generation += 1
         self.at = now
-        self.left = count
-
-    def miss(self, state: GroupState, now: Nanos) -> None:
-        """Record a change of one group, which is behind from now on."""
-        if not self.left:
-            self.since = now
-        self.at = now
-        self.left += state.generation == self.generation
-        state.generation -= 1
 
 
 class Levels:
@@ -100,8 +85,6 @@ class Levels:
         #: Each limit once, in processing order.
         self._limit_order: deque[LimitState] = deque()
         self._group_change, self._limit_change = _Change(), _Change()
-        #: How many levels slices of `work` have processed since the start.
-        self.levels_worked = 0
         #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
@@ -126,7 +109,7 @@ class Levels:
     @property
     def is_behind(self) -> bool:
         """Whether `work` has something to do."""
-        return bool(self._limit_change.left or self._unweighed)
+        return self._unweighed is not None
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) of the snapshot in force that was requested since it exists."""
@@ -198,15 +181,17 @@ class Levels:
         self._snapshot = snapshot
         change = self._group_change
         if changes.groups is None:
-            change.happen(len(self._groups), now)
+            change.happen(now)
         else:
             for key in [GroupKey(name, kind) for name in changes.groups for kind in Kind]:
                 if key.group not in snapshot.groups:
                     self.drop(key)
                 elif (state := self._groups.get(key)) is not None:
-                    change.miss(state, now)
+                    # It is behind from now on.
+                    state.generation -= 1
+                    change.at = now
         if changes.limits:
-            self._limit_change.happen(len(self._limit_order), now)
+            self._limit_change.happen(now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Put a share of a group in force, with the policy and the depth in force, if the group is in use."""
@@ -228,7 +213,6 @@ class Levels:
         if state is not None:
             self._splits.pop(key, None)
             self.news.dropped.append(state.counters)
-            self._group_change.left -= state.generation != self._group_change.generation
 
     def end_round(self, now: Nanos) -> None:
         """Begin to weigh the topics of divided shares.
@@ -241,17 +225,11 @@ class Levels:
         self._weigh(self._bounds.slice_levels, now)
 
     def work(self, now: Nanos) -> None:
-        """Process a slice of the limits behind the last change and of the topics to be weighed."""
-        most = self._bounds.slice_levels
-        count = min(most, self._limit_change.left)
-        self.look_at_limits(count, now)
-        self._limit_change.left -= count
-        self.levels_worked += count
-        if most > count:
-            self._weigh(most - count, now)
+        """Weigh a slice of the topics that are still to be weighed."""
+        self._weigh(self._bounds.slice_levels, now)
 
     def look_at_limits(self, count: int, now: Nanos) -> None:
-        """Apply the last change to `count` limits, and evict unused ones."""
+        """Look at `count` limits in turn, and evict unused ones."""
         for _ in range(min(count, len(self._limit_order))):
             level = self._limit_order.popleft()
             if not self._refresh_limit(level):
@@ -275,20 +253,16 @@ class Levels:
         quota, change = group.rates(state.key.kind), self._group_change
         state.shadow = group.shadow
         self._soften(state, group)
-        is_behind = state.generation != change.generation
-        if is_behind:
-            if state.generation < change.generation - 1:
-                # It missed several changes: it accrues nothing for the time between them.
-                state.pause(change.since, change.at)
-            if change.at < now:
-                # A higher share may have risen only just now, so the lower one applies until now.
-                self._set_rates(state, quota, lower(state.share, share), change.at)
+        if state.generation < change.generation - 1:
+            state.skip(change.at)
+        if state.generation != change.generation and change.at < now:
+            # A higher share may have risen only just now, so the lower one applies until now.
+            self._set_rates(state, quota, lower(state.share, share), change.at)
         state.burst_ns = self.group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
-        change.left -= is_behind
 
     def _lowered(self, state: GroupState, quota: Rates) -> Rates:
         """The share of a group whose quota changed, until the new one comes: lowered as the quota was.
@@ -347,7 +321,7 @@ class Levels:
             return False
         if rates != level.quota:
             if level.generation < change.generation - 1:
-                level.pause(change.since, change.at)
+                level.skip(change.at)
             level.set_rates(rates, rates, change.at)
         level.generation = change.generation
         return True

@@ -86,8 +86,8 @@ def test_a_block_forgets_the_tokens_and_keeps_the_debt() -> None:
     assert tokens(owing, ms(1000)) == -5 * PICO
 
 
-def test_nothing_flows_in_a_pause() -> None:
+def test_nothing_flows_in_time_that_is_skipped() -> None:
     one = bucket()
     one.take(25, 0)
-    one.pause(ms(100), ms(600))
-    assert tokens(one, ms(700)) == 20 * PICO
+    one.skip(ms(600))
+    assert tokens(one, ms(700)) == 10 * PICO
