@@ -23,8 +23,7 @@ pytest_plugins = ("tests.support.fixtures",)
 #: The first of these tests also pays for fetching and starting its component, once in a run.
 HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
 HEAVY_TIMEOUT_S = 1200
-#: Where two workers divide the heavy tests (`make test`), one has all that share the run's Apache Pulsar, the other all
-#: that share its Spark, and the modules that start a Pulsar of their own (marked `xdist_group`). They mostly wait.
+#: What shares the run's Apache Pulsar, or its Spark, is one worker's; tests that start their own are marked `xdist_group`.
 SHARED_BY_GROUP = ("pulsar", "spark")
 
 # Two busy cores make generation slow now and then; that says nothing about the code under test.
@@ -76,14 +75,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     for item in items:
-        heavy = any(item.get_closest_marker(name) for name in HEAVY_MARKERS)
-        if heavy and item.get_closest_marker("timeout") is None:
+        if _is_heavy(item) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HEAVY_TIMEOUT_S))
         group = next((name for name in SHARED_BY_GROUP if item.get_closest_marker(name)), None)
         if group and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
+    yield  # to pytest-xdist, which reads the groups here, and to pytest-randomly
+    # The longest are heavy: at the end they would leave the other workers without work.
+    items.sort(key=lambda item: not _is_heavy(item))
+
+
+def _is_heavy(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in HEAVY_MARKERS)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import components
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("demo")]
 
 
 #: Of the quota that is wanted, what is admitted over the whole demo; 0.85 if shares stayed equal.

@@ -52,7 +52,9 @@ def _parameters() -> list[ParameterSet]:
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if any(block.kind in {"run", "serve", "file", "output"} for block in blocks(text)):
-            marks = [pytest.mark.e2e, *(getattr(pytest.mark, name) for name in needs(text))]
+            # Its components are its own.
+            marks = [pytest.mark.e2e, pytest.mark.xdist_group(page.name)]
+            marks += [getattr(pytest.mark, name) for name in needs(text)]
             made.append(pytest.param(page, id=page.name, marks=marks))
     return made
 

@@ -18,7 +18,7 @@ from tests.support.child_processes import free_ports, start_dying_with_parent
 from tests.support.dockerfile import DAEMON, Built, Replay
 from tests.support.tiers import S3Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("image")]
 
 #: Without the base image; and of the daemon's memory at its highest.
 BYTES_MAX = 230_000_000

@@ -1,10 +1,11 @@
-"""A missing component: a loud skip on a laptop, a failure where CI is set.
+"""A missing component: a loud skip on a laptop, a failure where CI is set. One that tests share: on one worker.
 
 Runs pytest on a small suite of its own, with this tree's conftest. Not covered: finding each
 component (that is what every test that needs one does).
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,14 +34,24 @@ def test_known():
     assert False
 """
 
+SHARING_SUITE = """
+import pytest
 
-def run_suite(folder: Path, *, ci: str) -> subprocess.CompletedProcess[str]:
-    (folder / "test_suite.py").write_text(SUITE)
+@pytest.mark.pulsar
+@pytest.mark.parametrize("number", range(4))
+def test_needs(number):
+    pass
+"""
+
+
+def run_suite(folder: Path, suite: str, *options: str, ci: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on a suite, with this tree's conftest."""
+    (folder / "test_suite.py").write_text(suite)
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
         *("-p", "tests.conftest", f"--config-file={tree.ROOT / 'pyproject.toml'}"),
         f"--rootdir={folder}",
-        str(folder),
+        *(str(folder), *options),
     ]
     environment = {**os.environ, "CI": ci}
     return subprocess.run(
@@ -50,7 +61,7 @@ def run_suite(folder: Path, *, ci: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_a_skip_is_told_with_reason_and_remedy_on_the_last_line(tmp_path: Path) -> None:
-    run = run_suite(tmp_path, ci="")
+    run = run_suite(tmp_path, SUITE, ci="")
     assert run.returncode == 0, run.stdout
     assert run.stdout.splitlines()[-1] == (
         "skipped: 2 (1 x flux capacitor: not found; ask the doctor; 1 x not today)"
@@ -59,9 +70,17 @@ def test_a_skip_is_told_with_reason_and_remedy_on_the_last_line(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_nothing_that_is_required_skips_where_ci_is_set(tmp_path: Path) -> None:
-    run = run_suite(tmp_path, ci="true")
+    run = run_suite(tmp_path, SUITE, ci="true")
     assert run.returncode == 1
     assert "flux capacitor: not found" in run.stdout
     assert "skipped where CI is set: not today" in run.stdout
     assert "2 failed, 1 passed, 1 xfailed" in run.stdout
     assert run.stdout.splitlines()[-1] == "skipped: 0"
+
+
+@pytest.mark.slow
+def test_what_shares_a_component_is_one_workers(tmp_path: Path) -> None:
+    options = ("-vv", "-n", "2", "--dist", "loadgroup")
+    printed = run_suite(tmp_path, SHARING_SUITE, *options, ci="").stdout
+    workers = re.findall(r"^\[(gw\d)\] .* PASSED", printed, re.MULTILINE)
+    assert len(set(workers)) == 1, printed

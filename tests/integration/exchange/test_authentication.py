@@ -37,7 +37,7 @@ from tests.support.exchanges import hears_itself
 from tests.support.pulsar_standalone import CLUSTER, pulsar_shell
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
-pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("authentication")]
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 TIMEOUT_S = 60

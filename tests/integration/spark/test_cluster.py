@@ -25,7 +25,7 @@ from rgd.storage.tier import LogTier, checksum_of
 from tests.support import components
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
 #: Of everything here; the machine may be busy.
 TIMEOUT_S = 300
@@ -151,16 +151,7 @@ def report_by_wheel(
     """Let spark-submit run a script on the cluster."""
     import pyspark
 
-    build: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "-t",
-        "wheel",
-        "-d",
-        folder,
-    ]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     script = folder / "report.py"

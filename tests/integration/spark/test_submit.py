@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import components
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("submit")]
 
 SCRIPT = """\
 from rgd.analysis.session import session

@@ -28,7 +28,7 @@ from rgd.wire.pulsar_usage import decode_stock_report
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
-PERIOD_S: Final = 5
+PERIOD_S: Final = 2
 POLL_MS: Final = 1000
 #: For a daemon to know a group that Pulsar has.
 SOON_S: Final = 60.0

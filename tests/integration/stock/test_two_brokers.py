@@ -18,7 +18,7 @@ from tests.integration.stock.stock_house import TIMEOUT_S
 from tests.support.further_broker import SHARED_SETTINGS, FurtherBroker
 from tests.support.pulsar_standalone import PulsarStandalone
 
-pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("two-brokers")]
 
 NAMESPACE = "two-brokers/orders"
 #: Long enough for a busy machine to keep up with: that is what the law asks for.
