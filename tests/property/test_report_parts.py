@@ -14,7 +14,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
-from rgd.core.exchange.report_parts import ROW_BYTES_MAX, part_of_state, parts_of_rows
+from rgd.core.exchange.report_parts import ROW_BYTES_MAX, parts_of_rows, parts_of_state
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
@@ -44,13 +44,12 @@ def passed(told: list[GroupKey], size: int, amount: int = 5) -> list[Report]:
     index = GroupIndex(ExchangeBounds(part_bytes_max=few(size)))
     slots = np.array([index.slot(key) for key in told], np.int64)
     reports: list[Report] = []
-    begin: int | None = 0
+    begin = 0
     rows_hash = advertised_hash(row(key, amount) for key in told)
-    while begin is not None:
-        part = part_of_state(index, slots, begin)
+    for part in parts_of_state(index, slots):
         rows = UsageColumns.of(*(row(index.keys[slot], amount) for slot in part.slots.tolist()))
         assert part.span.begin == begin
-        begin = None if part.span.end == 1 << 64 else part.span.end
+        begin = part.span.end
         reports.append(
             Report(
                 ME,
@@ -60,7 +59,7 @@ def passed(told: list[GroupKey], size: int, amount: int = 5) -> list[Report]:
                 full=True,
                 span=part.span,
                 rows_hash=rows_hash,
-                more=begin is not None,
+                more=begin < 1 << 64,
             )
         )
     return reports

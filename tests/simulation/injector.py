@@ -26,7 +26,6 @@ PLACES = (
     ("publisher", "report"),
     ("publisher", "report_state"),
     ("publisher", "finish_round"),
-    ("full_state", "next"),
     ("slots", "work"),
     ("slots", "end_round"),
     ("own_name", "check"),

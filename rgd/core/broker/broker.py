@@ -39,7 +39,6 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.exchange_state import ExchangeState
-from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
@@ -97,9 +96,8 @@ class Broker:
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
-        self.full_state = FullState(self.rounds, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
-        self.shards = ShardSender(settings, self.identity, self.rounds, self.index)
+        self.shards = ShardSender(settings, self.identity, self.rounds)
         self.shard_reader = shard_reader_of(self.peers, self.usage, self.sharing, self.shards)
         self.membership = Membership(
             self.peers, self.usage, self.sharing, sender=self.shards, reader=self.shard_reader
@@ -215,7 +213,6 @@ class Broker:
             self.rounds,
             self.sharing,
             self.membership,
-            self.full_state,
             self.shards,
             self.shard_reader,
         )
@@ -226,7 +223,6 @@ class Broker:
         return (
             now if self.rounds.is_ending else self._round_end,
             now if self.rounds.has_unreported else self.rounds.tick_at,
-            now if self.full_state.is_pending else None,
             publisher.early_at,
             publisher.answer_at,
             publisher.alive_at,

@@ -10,7 +10,7 @@ Laws:
 - A broker that lost its name to another daemon sends no full state, no hello and no goodbye,
   because peers would take them for the other daemon's.
 
-`rgd.core.broker.rounds` picks the rows of a report, and `rgd.core.broker.full_state` divides a
+`rgd.core.broker.rounds` picks the rows of a report, and `rgd.core.exchange.report_parts` divides a
 large state into parts.
 """
 
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rgd.core.broker.effects import Effect, Publish
-from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
@@ -33,7 +32,7 @@ from rgd.core.buckets.limiter import Ungoverned
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.report_parts import parts_of_rows
+from rgd.core.exchange.report_parts import parts_of_rows, parts_of_state
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.units import Nanos
 
@@ -54,7 +53,6 @@ class Sources(NamedTuple):
     rounds: Rounds
     sharing: Sharing
     membership: Membership
-    full_state: FullState
     shards: ShardSender
     shard_reader: ShardReader
 
@@ -130,7 +128,6 @@ class Publisher:
         """Drop a full state that is due if another daemon has the name, because it answers."""
         if self._of.name.is_lost:
             self.answer_at = None
-            self._of.full_state.abandon()
             self._of.shards.abandon()
 
     def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> Iterator[Effect]:
@@ -146,12 +143,11 @@ class Publisher:
         is_early = self.early_at is not None and now >= self.early_at
         if is_early and not (self._of.rounds.is_ending or round_begins_to_end):
             yield from self.report_early(now)
-        is_asked = self.answer_at is not None and now >= self.answer_at
-        if is_asked or self._of.full_state.is_pending:
-            yield from self.report_state(now)
-        state_of_shard_at = self._of.shards.due_at
-        if state_of_shard_at is not None and now >= state_of_shard_at:
-            yield from self.report_shard(now)
+        if self.answer_at is not None and now >= self.answer_at:
+            self.answer_at, self._answered_at = None, now
+            yield from self.report_state(WHOLE, now)
+        if (shard := self._of.shards.next_due(now)) is not None:
+            yield from self.report_state(shard, now)
         is_doubted = self.alive_at is not None and now >= self.alive_at
         if is_doubted and not round_begins_to_end:
             yield from self.report_nothing(now)
@@ -181,14 +177,6 @@ class Publisher:
             self.early_at = Nanos(now + self._settings.min_interval_ns)
         return self.changes(rows, now) if len(rows) else []
 
-    def report_shard(self, now: Nanos) -> list[Effect]:
-        """Send the next part of the state of a shard."""
-        part = self._of.shards.next_part(now)
-        if part is None:
-            return []
-        shard, rows, span = part
-        return [self.report(rows, now, span=span, shard=shard)]
-
     def changes(self, rows: UsageColumns, now: Nanos) -> list[Effect]:
         """Send rows that changed, in every layout that is read; the last report is a heartbeat, too."""
         effects: list[Effect] = []
@@ -202,16 +190,13 @@ class Publisher:
         effects = [self.report(part, now, more=True, shard=shard) for part in parts]
         return [*effects, self.report(rest, now, shard=shard)]
 
-    def report_state(self, now: Nanos) -> list[Effect]:
-        """Send the next part of the full state, the first one if none is in progress."""
-        if not self._of.full_state.is_pending:
-            self.answer_at, self._answered_at = None, now
-            self._of.full_state.begin()
-        part = self._of.full_state.next()
-        if part is None:
-            return []
-        rows, span = part
-        return [self.report(rows, now, span=span)]
+    def report_state(self, shard: Shard, now: Nanos) -> Iterator[Effect]:
+        """Send the full state of a shard: all its parts at once, because the hash is that of all rows."""
+        rounds = self._of.rounds
+        for slots, span in parts_of_state(rounds.index, rounds.advertised_slots(shard)):
+            is_last = span.end == ALL_ROWS.end
+            rows = rounds.advertised_at(slots)
+            yield self.report(rows, now, span=span, more=not is_last, shard=shard)
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
@@ -241,7 +226,6 @@ class Publisher:
         if is_whole:
             self.reported_at = now
             self.alive_at = None
-        pending = of.full_state.is_pending if is_whole else of.shards.is_pending(shard)
         report = Report(
             sender=of.identity.sender,
             sequence=of.identity.next_sequence(shard),
@@ -253,8 +237,7 @@ class Publisher:
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),
             span=span or ALL_ROWS,
-            # No peer can hold all rows while parts of a full state are left to be sent.
-            more=more or pending,
+            more=more,
             claim=of.name.claim(now),
             rival=of.name.rival(now),
             shard=shard,

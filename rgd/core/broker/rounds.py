@@ -70,7 +70,7 @@ class Rounds:
         self._limiter = limiter
         self._news = limiter.news
         self._sharing = sharing
-        self._index = index
+        self.index = index
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
         self._suppression = Suppression(
@@ -379,7 +379,7 @@ class Rounds:
         if self._unclosed is None:
             self._unclosed = self._not_closed()
         slots, self._unclosed = np.split(self._unclosed, [self._bounds.gone_slots])
-        keys = self._index.keys
+        keys = self.index.keys
         gone = [slot for slot in slots.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
             forgotten = self._suppression.forget(np.array(gone, np.int64))
@@ -395,7 +395,7 @@ class Rounds:
         if self._sharing.snapshot is not self._snapshot:
             return advertised
         # While the policies stay, only groups that were not closed can be deleted.
-        is_closed = np.zeros(len(self._index), np.bool_)
+        is_closed = np.zeros(len(self.index), np.bool_)
         for slots in self._closed:
             is_closed[slots] = True
         return advertised[~is_closed[advertised]]

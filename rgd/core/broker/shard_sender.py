@@ -15,13 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Span
 from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard, name_hash, numbers_of
 from rgd.core.units import Nanos
 
@@ -32,13 +29,10 @@ ANSWERS_A_ROUND: Final = 4
 class ShardSender:
     """What is due in each shard."""
 
-    def __init__(
-        self, settings: BrokerSettings, identity: Identity, rounds: Rounds, index: GroupIndex
-    ) -> None:
+    def __init__(self, settings: BrokerSettings, identity: Identity, rounds: Rounds) -> None:
         self.settings = settings
         self.identity = identity
         self._rounds = rounds
-        self._state = FullState(rounds, index)
         #: The layouts with shards that rows are sent in.
         self.layouts: tuple[int, ...] = ()
         #: Whether rows are sent on the exchange's own topic.
@@ -82,14 +76,8 @@ class ShardSender:
 
     @property
     def due_at(self) -> Nanos | None:
-        """When the next part of a full state is due, if at all; in the past: now."""
-        if self._state.is_pending:
-            return Nanos(0)
+        """When the next full state is due, if at all."""
         return min(self._due.values()) if self._due else None
-
-    def is_pending(self, shard: Shard) -> bool:
-        """Whether parts of a shard's state are left to be sent."""
-        return self._state.is_pending and self._state.shard == shard
 
     def answer_from(self, shard: Shard, due: Nanos) -> None:
         """Make the full state of a shard due."""
@@ -108,22 +96,15 @@ class ShardSender:
     def abandon(self) -> None:
         """Drop the states that are due, because another daemon has the name."""
         self._due.clear()
-        self._state.abandon()
 
-    def next_part(self, now: Nanos) -> tuple[Shard, UsageColumns, Span] | None:
-        """The next part of a full state that is due, if any."""
-        if not self._state.is_pending:
-            shard = min(self._due, key=self._due.__getitem__, default=None)
-            if shard is None or self._due[shard] > now:
-                return None
-            del self._due[shard]
-            self._answered_at[shard] = now
-            self._state.begin(shard)
-        if not self._sends(self._state.shard):
-            self._state.abandon()
+    def next_due(self, now: Nanos) -> Shard | None:
+        """A shard whose full state is to be sent now, if any."""
+        shard = min(self._due, key=self._due.__getitem__, default=None)
+        if shard is None or self._due[shard] > now:
             return None
-        part = self._state.next()
-        return None if part is None else (self._state.shard, *part)
+        del self._due[shard]
+        self._answered_at[shard] = now
+        return shard
 
     def _shards(self) -> Iterable[Shard]:
         return (Shard(number, layout) for layout in self.layouts for number in range(layout))

@@ -10,7 +10,7 @@ part does not contain in its span. Each part is therefore independent, and after
 span needs repair.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,25 +51,19 @@ def parts_of_rows(
     return parts
 
 
-def part_of_state(index: GroupIndex, slots: Ints, begin: int) -> StatePart:
-    """The part of a state, given by its slots, that begins at the hash `begin`.
-
-    The span of the last part ends at 2^64.
-    """
+def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[StatePart]:
+    """A whole state, given by its slots, in as many parts as are needed; at least one part."""
     bytes_max = index.bounds.part_bytes_max
     sizes = index.name_bytes[slots].astype(np.int64) + ROW_BYTES_MAX
-    if begin == 0 and sizes.sum() <= bytes_max:
-        return StatePart(slots, ALL_ROWS)
-    hashes = index.hashes[slots]
-    left = np.flatnonzero(hashes >= np.uint64(begin))
-    # No more rows fit, however short their names are.
-    rows_max = bytes_max // ROW_BYTES_MAX
-    if len(left) > rows_max:
-        # Selection scans all remaining hashes, but only the rows that may fit are sorted.
-        left = left[np.argpartition(hashes[left], rows_max)[: rows_max + 1]]
-    left = left[np.argsort(hashes[left], kind="stable")]
-    count = int(np.searchsorted(np.cumsum(sizes[left]), bytes_max, side="right"))
-    if count == len(left):
-        return StatePart(slots[left], Span(begin))
-    end = max(begin + 1, int(hashes[left[count]]))
-    return StatePart(slots[left[:count]], Span(begin, end))
+    if sizes.sum() <= bytes_max:
+        yield StatePart(slots, ALL_ROWS)
+        return
+    order = np.argsort(index.hashes[slots], kind="stable")
+    slots, ends = slots[order], np.cumsum(sizes[order])
+    first = begin = 0
+    while first < len(slots):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + bytes_max, side="right"))
+        end = ALL_ROWS.end if last == len(slots) else int(index.hashes[slots[last]])
+        yield StatePart(slots[first:last], Span(begin, end))
+        first, begin = last, end

@@ -32,7 +32,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.precision import rounded
-from rgd.core.exchange.report_parts import part_of_state, parts_of_rows
+from rgd.core.exchange.report_parts import parts_of_rows, parts_of_state
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
@@ -94,12 +94,9 @@ def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
     index = GroupIndex()
     slots = index.slots(rows.groups, rows.kinds)
     reports: list[Message] = []
-    begin: int | None = 0
     for part in parts_of_rows(rows):
         reports.append(Report(ME, len(reports) + 1, NS_PER_S, part, rows_hash=rows_hash, more=True))
-    while begin is not None:
-        state = part_of_state(index, slots, begin)
-        begin = None if state.span.end == 1 << 64 else state.span.end
+    for state in parts_of_state(index, slots):
         reports.append(
             Report(
                 ME,
@@ -109,7 +106,7 @@ def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
                 full=True,
                 span=state.span,
                 rows_hash=rows_hash,
-                more=begin is not None,
+                more=state.span.end < 1 << 64,
             )
         )
     return reports

@@ -10,8 +10,8 @@ from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.precision import RATE_MAX, rounded
 from rgd.core.exchange.report_parts import (
     ROW_BYTES_MAX,
-    part_of_state,
     parts_of_rows,
+    parts_of_state,
 )
 from rgd.core.policies.names import NAME_MAX
 from rgd.core.units import COUNT_MAX
@@ -70,8 +70,7 @@ def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> 
     index = GroupIndex()
     slots = index.slots(rows.groups, rows.kinds)
     numbering = NameEncoder()
-    first = part_of_state(index, slots, 0)
-    last = part_of_state(index, slots, first.span.end)
+    first, last = parts_of_state(index, slots)
     assert len(first.slots) + len(last.slots) == len(rows)
     for part in (first, last):
         report = Report(ME, 1, 1_000_000_007, rows.take(part.slots), full=True, span=part.span)

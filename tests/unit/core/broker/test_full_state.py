@@ -143,27 +143,6 @@ def test_who_asks_is_sent_the_whole_state_in_parts() -> None:
     receiver.broker.validate()
 
 
-def test_what_changes_between_two_parts_is_sent_too_and_asks_for_nothing() -> None:
-    sender, receiver = pair()
-    sender.take()
-    sender.hear(Ask(Sender("r", 1), "s"))
-    answer_at = sender.broker.wake_at
-    assert answer_at is not None
-    # One part at a wake; a round ends meanwhile.
-    for _ in range(2):
-        sender.live(Woken(answer_at))
-    sender.now = ms(4900)
-    sender.ask(*GROUPS, *GROUPS[:20])
-    sender.live(Woken(ms(5000)))
-    parts = [message for message in sender.said if isinstance(message, Report) and message.full]
-    assert 2 <= len(parts) < 6
-    sender.wait(5600)
-    receiver.wait(5600)
-    receiver.hear(*sender.reports())
-    assert held(receiver) == told(sender)
-    assert receiver.missed() == 0
-
-
 def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() -> None:
     sender, receiver = pair()
     receiver.hear(*sender.reports())
@@ -185,17 +164,3 @@ def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() 
     sender.wait(5400)
     late.hear(*sender.take())
     assert held(late) == told(sender)
-
-
-def test_a_second_question_during_a_pass_is_answered_by_another_pass() -> None:
-    sender, _receiver = pair()
-    sender.take()
-    sender.hear(Ask(Sender("r", 1), "s"))
-    answer_at = sender.broker.wake_at
-    assert answer_at is not None
-    sender.live(Woken(answer_at))
-    sender.hear(Ask(Sender("r", 1), "s"))
-    sender.wait(5900)
-    reports = [report for report in sender.reports() if report.full]
-    assert [report.span.begin for report in reports].count(0) == 2
-    assert not reports[-1].more
