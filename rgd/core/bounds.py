@@ -116,9 +116,7 @@ class RoundBounds:
     slice_groups: int = 64
     #: Most rows of the table that one slice ticks, closes or logs.
     block_rows: int = 576
-    #: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
-    #: that one slice looks up because their groups were not closed.
-    wake_rows: int = 2_048
+    #: Most advertised slot ids that one slice looks up because their groups were not closed.
     gone_slots: int = 1_024
 
 

@@ -75,11 +75,9 @@ class House:
 
     def end(self, now: Nanos) -> dict[object, list[object]]:
         """Close windows."""
-        ending = self.table.begin(list(self.news.touched), now)
-        while not ending.is_complete:
-            ending.wake(1)
+        awake = self.table.begin(list(self.news.touched), now)
         counters = self.table.counters
-        rows = range(len(counters)) if self.closes_all else ending.rows().tolist()
+        rows = range(len(counters)) if self.closes_all else awake.tolist()
         pending = [one for row in rows if (one := counters[row]) is not None]
         if not pending:
             return {}

@@ -25,10 +25,8 @@ from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import FREED, Counters
-from rgd.core.demand.ending import Ending
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
-from rgd.core.exchange.blocks import ShareBlocks, UsageBlocks
 from rgd.core.exchange.columns import (
     NO_USAGE,
     REFUSED_BY,
@@ -79,8 +77,6 @@ class Rounds:
             sharing.quotas,
             sharing.moves_share,
         )
-        #: Finds the rows of the round that begins to end; None: they are found.
-        self._found: Ending | None = None
         #: The rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_ROWS
         #: Whether the round that ends has few groups, and ends in one call.
@@ -94,8 +90,8 @@ class Rounds:
         #: The policy snapshot when the round began to end.
         self._snapshot = sharing.snapshot
         #: The rows of the round that ends: for the log, for the peers, and of groups that are gone.
-        self._shown = ShareBlocks()
-        self._picked = UsageBlocks()
+        self._shown: list[ShareColumns] = []
+        self._picked: list[UsageColumns] = []
         self._gone = NO_USAGE
         #: The rows of the round for the peers and for the log, once they are joined.
         self._joined: tuple[UsageColumns, ShareColumns] | None = None
@@ -164,7 +160,7 @@ class Rounds:
         Returns whether the demand of any row jumped or ended.
         """
         due = self.tick_at
-        if due is None or now < due or self._found is not None:
+        if due is None or now < due:
             return False
         if not self._ticking and self._news.touched:
             self._ticked_at = now
@@ -234,10 +230,9 @@ class Rounds:
         self._joined, self._closed = None, []
         self._free_dropped()
         touched = [one for one in self._news.touched if one.row != FREED]
-        self._found = self.demand.begin(touched, now)
-        self.is_small = False
-        if len(touched) <= self._bounds.wake_rows:
-            self._find_rows(self._found)
+        self._pending = self.demand.begin(touched, now)
+        self._shown, self._picked = [], []
+        self.is_small = len(self._pending) <= self._bounds.slice_groups
 
     def step(self, now: Nanos) -> bool:
         """End the round for a slice of the groups; whether this was the last slice."""
@@ -251,20 +246,18 @@ class Rounds:
         """Give up the round that is ending after a fault, and derive again what is advertised; open windows stay open."""
         if self.is_ending or self._joined is not None:
             self.windows_lost += sum(map(len, self._closed))
-        self._found, self._pending, self._block = None, _NO_ROWS, None
+        self._pending, self._block = _NO_ROWS, None
         self._closed, self._unclosed, self._joined = [], None, None
         self.is_ending = False
         self._suppression.rehash()
         self.demand.recover()
 
     def _step(self, now: Nanos) -> None:
-        """Find rows, close the windows of a block, or pick its rows and log it."""
+        """Close the windows of a block, or pick its rows and log it."""
         if self._block is not None:
             self.groups_worked += len(self._block.states)
             self._log(self._block)
             self._block = None
-        elif self._found is not None:
-            self._find_rows(self._found)
         elif len(self._pending):
             self._close(now)
         elif self._joined is not None:
@@ -281,11 +274,11 @@ class Rounds:
         return joined
 
     def _join(self) -> tuple[UsageColumns, ShareColumns]:
-        picked, shown = self._picked.join(), self._shown.join()
+        picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
         if len(self._gone):
             # Of some of these, rows were picked before they were deleted.
             picked = UsageColumns.join([_without(picked, self._gone), self._gone])
-        self._picked, self._shown, self._gone = UsageBlocks(), ShareBlocks(), NO_USAGE
+        self._picked, self._shown, self._gone = [], [], NO_USAGE
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
 
@@ -324,13 +317,13 @@ class Rounds:
         rows = _rows(block.states, block.kinds, block.closed.measured)
         rows = self._suppression.steadied(block.slots, rows)
         picked = self._suppression.pick(block.slots, rows)
-        self._picked.add(rows.take(picked))
+        self._picked.append(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
         # One by one, because the set may have 100,000, and a block some hundreds.
         is_early = map(self._sent_early.__contains__, block.slots.tolist())
         sent = np.fromiter(is_early, np.bool_, len(block.slots))
         sent[picked] = True
-        self._shown.add(self._show(block, rows, sent))
+        self._shown.append(self._show(block, rows, sent))
 
     def _show(self, block: _Block, rows: UsageColumns, sent: Flags) -> ShareColumns:
         """The log rows of a block: the counts, and the shares and quotas in force."""
@@ -399,17 +392,6 @@ class Rounds:
         for slots in self._closed:
             is_closed[slots] = True
         return advertised[~is_closed[advertised]]
-
-    def _find_rows(self, found: Ending) -> None:
-        """Wake a slice of the touched rows; after the last, the rows to close are known."""
-        found.wake(self._bounds.wake_rows)
-        if not found.is_complete:
-            return
-        self._found = None
-        rows = found.rows()
-        self._pending = rows
-        self._shown, self._picked = ShareBlocks(len(rows)), UsageBlocks(len(rows))
-        self.is_small = len(rows) <= self._bounds.slice_groups
 
 
 def state_of(counters: Counters) -> GroupState:

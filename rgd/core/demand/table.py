@@ -20,7 +20,6 @@ import numpy as np
 from rgd.core.demand import slots as slots_
 from rgd.core.demand.counters import FREED, NO_ROW, Counters
 from rgd.core.demand.credit import learn_credit
-from rgd.core.demand.ending import Ending
 from rgd.core.demand.estimator import Estimates, History, Seen, end_round, report_early
 from rgd.core.demand.marks import (
     ADMITTED,
@@ -129,25 +128,19 @@ class DemandTable:
             return Pair()
         return Pair(*self._slots.wanted_total[counters.row].tolist())
 
-    def begin(self, touched: Sequence[Counters], now: Nanos) -> Ending:
-        """Begin the end of a round; returns what finds the rows whose windows are to be closed.
+    def begin(self, touched: Sequence[Counters], now: Nanos) -> Ints:
+        """Begin the end of a round; returns the rows whose windows are to be closed.
 
         A row rests while its window was closed without a request, the peers have no row of it, and
         nothing touched its counters since: closing it again would change nothing.
 
         Args:
-            touched: the counters that requests added to since the last tick; no tick may read
-                others before all of these are awake.
+            touched: the counters that requests added to since the last tick.
             now: the current time.
         """
         before, self._began = self._began, now
-
-        def wake(counters: Sequence[Counters]) -> Ints:
-            rows = np.array([self.row_of(one) for one in counters], np.int64)
-            self._wake(rows, before)
-            return rows
-
-        return Ending(touched, self._slots.rests[: len(self.counters)], wake)
+        self._wake(np.array([self.row_of(one) for one in touched], np.int64), before)
+        return np.flatnonzero(~self._slots.rests[: len(self.counters)])
 
     def recover(self) -> None:
         """Read all counters again and let no row rest, because a fault may have cut a tick short.

@@ -16,7 +16,7 @@ from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
-from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House, wanted
+from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House
 from tests.unit.core.values import key, ms, rates, report, usage
 
 
@@ -69,32 +69,6 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
     assert sum(house.step_through(2000)) == 2 * len(MANY)
-
-
-def test_touched_rows_wake_in_slices_and_no_tick_comes_between() -> None:
-    """As where all wake at once: windows that rested begin where the round before ended."""
-    logs, slices = [], [0, 0]
-    for turn, wake_rows in enumerate((2048, 1)):
-        house = House(small(wake_rows=wake_rows))
-        for name in GROUPS:
-            house.ask(3, at=0, group=name)
-        # The second round tells that both are idle, and from the third on both rest.
-        for at in (1000, 2000, 3000):
-            house.end(at)
-        house.ask(0, at=3500)
-        for name in GROUPS:
-            house.ask(4, at=3550, group=name)
-        house.rounds.begin(ms(4000))
-        while house.rounds.is_ending:
-            house.rounds.tick(ms(4000))
-            house.rounds.step(ms(4000))
-            slices[turn] += 1
-        house.finish()
-        logs.append(list(house.log[-1]))
-    assert {row.admitted_total.messages for row in logs[0]} == {7}
-    assert {wanted(row.usage) for row in logs[0]} == {4}
-    assert logs[0] == logs[1]
-    assert slices[0] < slices[1]
 
 
 def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:
