@@ -20,7 +20,6 @@ from rgd.core.exchange.messages import (
     Span,
 )
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.policies.model import (
     Attachments,
     BacklogAction,
@@ -46,6 +45,7 @@ from rgd.core.units import (
     Kind,
     Pair,
 )
+from tests.support.columns import advertised_hash
 
 ME: Final = Sender("b1", 5)
 #: Peers, a daemon under our name on either side of our incarnation, and who writes in our name.

@@ -28,11 +28,11 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
+from tests.support.columns import advertised_hash
 from tests.unit.core.values import advertised
 
 pytestmark = pytest.mark.slow

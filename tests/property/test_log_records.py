@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
+from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Group, SharePolicyName
@@ -26,6 +26,7 @@ from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader
 from rgd.wire.policies import policy_value
 from rgd.wire.record import in_order
 from tests.support import wire_values
+from tests.support.columns import shares_of
 
 GROUPS = ("bronze", "gold", "silver", "tin")
 
@@ -81,7 +82,7 @@ def round_of(sequence: int, groups: int = 1) -> RoundRecord:
         )
         for place in range(groups)
     ]
-    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(*rows))
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, shares_of(*rows))
 
 
 def entry_of(encoder: LogEncoder, item: Item) -> Entry:

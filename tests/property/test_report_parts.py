@@ -16,9 +16,9 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX, parts_of_rows, parts_of_state
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
+from tests.support.columns import advertised_hash
 
 ME = Sender("me", 1)
 

@@ -16,9 +16,9 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
+from tests.support.columns import advertised_hash
 
 BROKERS = [f"b{place}" for place in range(12)]
 GROUPS = [f"g{place}" for place in range(9)]

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -22,6 +21,7 @@ from rgd.core.units import MILLI, NS_PER_MS, Kind, Milli, Pair, to_milli
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.log_records import LogEncoder
 from rgd.wire.segment import encode_stored, segment_name
+from tests.support.columns import shares_of
 
 #: A whole second, so that windows of a second are exactly rounds.
 START_MS = 1_795_234_300_000
@@ -103,7 +103,7 @@ class LogMaker:
             sender=Sender(self.broker, self.incarnation),
             sequence=self.sequence,
             period_ns=(self.period_ms + self._standing_ms) * NS_PER_MS,
-            rows=ShareColumns.of(*rows),
+            rows=shares_of(*rows),
             peers=tuple((broker, sequence) for broker, sequence, _ in known),
             isolated=isolated,
             weight=self.weight,
@@ -124,7 +124,7 @@ class LogMaker:
                 sender=Sender(self.broker, self.incarnation),
                 sequence=self.sequence,
                 period_ns=self.period_ms * NS_PER_MS,
-                rows=ShareColumns.of(*[self._row(usage) for usage in usages]),
+                rows=shares_of(*[self._row(usage) for usage in usages]),
                 ended_ns=self._uptime_ms * NS_PER_MS,
                 part=part,
                 parts=len(parts),

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rgd.core.exchange.columns import ShareColumns, UsageColumns
+from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import (
     ALL_ROWS,
     Ask,
@@ -44,6 +44,7 @@ from rgd.core.shares.model import PPM
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
+from tests.support.columns import shares_of
 
 U64_MAX = (1 << 64) - 1
 _VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
@@ -143,7 +144,7 @@ _round_records = st.builds(
     counts,
     periods_ns,
     st.lists(share_rows, max_size=6, unique_by=lambda row: _row_identity(row.usage)).map(
-        lambda rows: ShareColumns.of(*rows)
+        lambda rows: shares_of(*rows)
     ),
     st.dictionaries(printable, counts, max_size=4).map(lambda peers: tuple(peers.items())),
     st.booleans(),

@@ -156,21 +156,6 @@ class ShareColumns:
     wanted_total: Ints
     refused_by: Ints = field(default_factory=lambda: _NO_LEVELS)
 
-    @classmethod
-    def of(cls, *rows: ShareRow) -> "ShareColumns":
-        """Columns of single rows."""
-        return cls(
-            usage=UsageColumns.of(*(row.usage for row in rows)),
-            share=rates([row.share for row in rows]),
-            quota=rates([row.quota for row in rows]),
-            policies=np.array([_POLICY_CODE[row.policy] for row in rows], np.uint8),
-            refused=pairs([row.refused for row in rows]),
-            sent=np.array([row.sent for row in rows], np.bool_),
-            admitted_total=pairs([row.admitted_total for row in rows]),
-            wanted_total=pairs([row.wanted_total for row in rows]),
-            refused_by=_levels_of(rows),
-        )
-
     def __len__(self) -> int:
         return len(self.usage)
 
@@ -302,17 +287,6 @@ def _pairs_of(column: Ints) -> Iterator[Pair]:
     return (Pair(messages, size) for messages, size in column.tolist())
 
 
-def _levels_of(rows: Sequence[ShareRow]) -> Ints:
-    """[rows, REFUSED_BY, 2] from single rows; no rows if none has a breakdown by level."""
-    if not any(row.refused_by for row in rows):
-        return _NO_LEVELS
-    levels = np.zeros((len(rows), len(REFUSED_BY), 2), np.int64)
-    for place, row in enumerate(rows):
-        for level, pair in row.refused_by:
-            levels[place, REFUSED_BY.index(level)] = pair
-    return levels
-
-
 def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]:
     """For each row, the levels that refused something, and how much."""
     if not len(rows.refused_by):
@@ -350,4 +324,4 @@ def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns
 
 
 NO_USAGE: Final = UsageColumns.of()
-NO_SHARES: Final = ShareColumns.of()
+NO_SHARES: Final = ShareColumns.join([])

@@ -213,11 +213,6 @@ class Peers:
         """Lower 32 bits of each peer's incarnation, in the order of `sequences`."""
         return tuple(self._peers[name].incarnation & 0xFFFF_FFFF for name in self.names())
 
-    @property
-    def remembered(self) -> int:
-        """Goodbyes that are remembered; at most `peers_max`."""
-        return len(self._left)
-
     def __len__(self) -> int:
         return len(self._peers)
 

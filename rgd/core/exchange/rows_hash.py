@@ -7,15 +7,12 @@ row is held back as unchanged. The hash guards against loss, not against malice.
 The mixing is that of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014, figure 17).
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
-from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import Ints, UsageColumns
-from rgd.core.exchange.group_index import GroupIndex, Hashes
-from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.group_index import Hashes
 
 #: Hashes are sent as 63 bits.
 HASH_MASK: Final = (1 << 63) - 1
@@ -46,16 +43,6 @@ def row_hashes(keys: Hashes, topics: Ints, rates: Ints) -> Hashes:
         np.bitwise_xor(hashes, column, hashes)
         _mix(hashes, spare)
     return hashes
-
-
-def advertised_hash(rows: Iterable[UsageRow]) -> int:
-    """Hash single rows; 63 bits, 0 for no rows."""
-    columns = UsageColumns.of(*rows)
-    index = GroupIndex()
-    places = [index.slot(GroupKey(row.group, row.kind)) for row in columns]
-    keys = index.hashes[np.array(places, np.int64)]
-    rates = np.concatenate((columns.admitted.T, columns.wanted.T))
-    return int(row_hashes(keys, columns.topics, rates).sum()) & HASH_MASK
 
 
 def _mix(values: Hashes, spare: Hashes) -> None:

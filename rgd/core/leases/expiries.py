@@ -27,11 +27,6 @@ class Expiries:
     def __len__(self) -> int:
         return len(self._tick_of)
 
-    @property
-    def ticks(self) -> int:
-        """How many entries the queue has."""
-        return len(self._ids)
-
     def put(self, lease_id: str, at: Nanos) -> None:
         """Add an id that is not there."""
         tick = -(-at // TICK_NS)

@@ -13,7 +13,6 @@ from rgd.adapters.usagelog.index import index_path, mend
 from rgd.analysis.asked import Asked, TimeRange
 from rgd.analysis.errors import AnalysisError
 from rgd.analysis.report import run_report
-from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -23,6 +22,7 @@ from rgd.storage.objects import Objects
 from rgd.storage.tier import LogTier, checksum_of
 from rgd.wire.segment import segment_name
 from sim.usage_log import SegmentWriter
+from tests.support.columns import shares_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def record(sequence: int) -> RoundRecord:
         Sender("b1", 1),
         sequence,
         ROUND_MS * NS_PER_S // 1000,
-        ShareColumns.of(*rows),
+        shares_of(*rows),
         ended_ns=sequence * ROUND_MS * NS_PER_S // 1000,
     )
 

@@ -13,13 +13,13 @@ from rgd.analysis.evaluation import evaluate
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.tenants import by_tenant, groups_by_tenant, merged_attached
-from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Attachments, Group, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Pair
 from sim.usage_log import SegmentWriter
+from tests.support.columns import shares_of
 
 T0 = 1_795_234_300_000
 GROUPS = {name: Group(name) for name in ("gold", "silver", "tin", "all")}
@@ -44,7 +44,7 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
         admitted_total=Pair(9 * sequence, 9 * sequence),
         wanted_total=Pair(9 * sequence, 9 * sequence),
     )
-    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(row))
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, shares_of(row))
 
 
 def pieces_of(folder: Path) -> pa.Table:

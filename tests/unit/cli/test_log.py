@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -19,6 +18,7 @@ from rgd.core.units import Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.log_records import LogEncoder
 from rgd.wire.record import record_to_dict
+from tests.support.columns import shares_of
 from tests.unit.cli.conftest import Rgd
 
 NOON_MS = 1_795_262_400_000
@@ -27,7 +27,7 @@ RECORD = RoundRecord(
     sender=Sender("east", 5),
     sequence=9,
     period_ns=1_000_000_000,
-    rows=ShareColumns.of(
+    rows=shares_of(
         ShareRow(
             UsageRow("gold", Kind.PUBLISH, 3, Pair(10_000, 0), Pair(20_500, 0)),
             share=(15_000, None),

@@ -8,11 +8,11 @@ from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.suppression import Suppression
 from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
+from tests.support.columns import advertised_hash
 
 NAMESPACE = "acme/orders"
 TOPIC = "persistent://acme/orders/eu"

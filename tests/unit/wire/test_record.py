@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -17,6 +16,7 @@ from rgd.wire import record, record_pb2
 from rgd.wire.errors import Reason, UnknownVersion, WireError
 from rgd.wire.frame import PAYLOAD_MAX, Entry, decode_entry, encode_entry
 from rgd.wire.log_records import LogReader
+from tests.support.columns import shares_of
 from tests.support.records import decoded, encoded
 from tests.support.wire_values import varints
 
@@ -35,7 +35,7 @@ RECORD = RoundRecord(
     Sender("b1", 7),
     17,
     1_000_500_000,
-    ShareColumns.of(ROW),
+    shares_of(ROW),
     peers=(("b2", 3), ("b0", 0)),
     isolated=True,
     ungoverned=5,
@@ -192,21 +192,19 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        pytest.param(
-            replace(RECORD, rows=ShareColumns.of(ROW, ROW)), Reason.DUPLICATE, id="row-twice"
-        ),
+        pytest.param(replace(RECORD, rows=shares_of(ROW, ROW)), Reason.DUPLICATE, id="row-twice"),
         pytest.param(
             replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE, id="peer-twice"
         ),
         pytest.param(replace(RECORD, peers=(("b", -1),)), Reason.BAD_NUMBER, id="peer-negative"),
         pytest.param(replace(RECORD, sender=Sender("b", -1)), Reason.BAD_NUMBER, id="incarnation"),
         pytest.param(
-            replace(RECORD, rows=ShareColumns.of(replace(ROW, share=(-2, None)))),
+            replace(RECORD, rows=shares_of(replace(ROW, share=(-2, None)))),
             Reason.BAD_NUMBER,
             id="share",
         ),
         pytest.param(
-            replace(RECORD, rows=ShareColumns.of(replace(ROW, quota=(None, COUNT_MAX)))),
+            replace(RECORD, rows=shares_of(replace(ROW, quota=(None, COUNT_MAX)))),
             Reason.BAD_NUMBER,
             id="quota-large",
         ),
@@ -217,14 +215,14 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
         ),
         pytest.param(replace(RECORD, weight=0), Reason.BAD_NUMBER, id="weight-0"),
         pytest.param(
-            replace(RECORD, rows=ShareColumns.of(replace(ROW, refused=Pair(0, -1)))),
+            replace(RECORD, rows=shares_of(replace(ROW, refused=Pair(0, -1)))),
             Reason.BAD_NUMBER,
             id="refused",
         ),
         pytest.param(
             replace(
                 RECORD,
-                rows=ShareColumns.of(
+                rows=shares_of(
                     *(
                         replace(ROW, usage=replace(USAGE, group=f"{number:0512}"))
                         for number in range(11_000)

@@ -11,13 +11,13 @@ import pytest
 from rgd.core.bounds import BOUNDS, Bounds, SharingBounds
 from rgd.core.broker.effects import Append, Publish
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
+from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
+from tests.support.columns import advertised_hash, shares_of
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, gold, reports
 from tests.unit.core.values import advertised, key, ms, rates, report, usage
@@ -73,7 +73,7 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
             sender=ME,
             sequence=3,
             period_ns=ms(1000),
-            rows=ShareColumns.of(
+            rows=shares_of(
                 ShareRow(
                     usage(200),
                     (50_000, None),

@@ -12,7 +12,7 @@ from rgd.core.broker.effects import Append, Publish
 from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import NO_USAGE, ShareColumns
+from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -20,6 +20,7 @@ from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import share_out
 from rgd.core.units import Kind, Pair
+from tests.support.columns import shares_of
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, gold, reports
 from tests.unit.core.values import key, ms, rates, report, usage
@@ -133,7 +134,7 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
                 sender=ME,
                 sequence=3,
                 period_ns=ms(40),
-                rows=ShareColumns.of(
+                rows=shares_of(
                     ShareRow(
                         counted,
                         (100_000, None),

@@ -15,7 +15,7 @@ from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
+from tests.support.columns import advertised_hash
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
 

@@ -12,10 +12,10 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
+from tests.support.columns import advertised_hash
 from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House
 from tests.unit.core.values import key, ms, rates, report, usage
 

@@ -19,6 +19,7 @@ from rgd.core.exchange.columns import (
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import COUNT_MAX, Kind, Pair
+from tests.support.columns import shares_of
 
 counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
 pairs = st.builds(Pair, counts, counts)
@@ -45,14 +46,14 @@ SHARE_ROW = ShareRow(ROW, (1, None), (None, 0), SharePolicyName.STEAL, Pair(9, 1
 
 @given(st.lists(share_rows, max_size=5))
 def test_rows_of_shares_come_out_as_they_were_put_in(rows: list[ShareRow]) -> None:
-    columns = ShareColumns.of(*rows)
+    columns = shares_of(*rows)
     assert list(columns) == rows
     assert list(columns.usage) == [row.usage for row in rows]
 
 
 @given(st.lists(share_rows, max_size=6))
 def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) -> None:
-    ordered = ShareColumns.of(*rows).in_order()
+    ordered = shares_of(*rows).in_order()
 
     def slot(row: ShareRow) -> tuple[str, int]:
         return row.usage.group, KINDS.index(row.usage.kind)
@@ -65,9 +66,9 @@ def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) 
 @pytest.mark.slow
 @given(st.lists(share_rows, max_size=4), st.lists(share_rows, max_size=4))
 def test_joined_parts_are_one_after_another(left: list[ShareRow], right: list[ShareRow]) -> None:
-    joined = ShareColumns.join([ShareColumns.of(*left), NO_SHARES, ShareColumns.of(*right)])
+    joined = ShareColumns.join([shares_of(*left), NO_SHARES, shares_of(*right)])
     assert list(joined) == left + right
-    assert joined == ShareColumns.of(*left, *right)
+    assert joined == shares_of(*left, *right)
 
 
 OTHERS = [
@@ -88,5 +89,5 @@ OTHERS = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_columns_that_differ_in_one_thing_are_not_equal(other: ShareRow) -> None:
-    assert ShareColumns.of(SHARE_ROW) == ShareColumns.of(SHARE_ROW)
-    assert ShareColumns.of(SHARE_ROW) != ShareColumns.of(other)
+    assert shares_of(SHARE_ROW) == shares_of(SHARE_ROW)
+    assert shares_of(SHARE_ROW) != shares_of(other)

@@ -6,8 +6,9 @@ Not covered: what the hash of a broker's rows tells (test_usage_map.py).
 import numpy as np
 import pytest
 
-from rgd.core.exchange.rows_hash import advertised_hash, row_hashes
+from rgd.core.exchange.rows_hash import row_hashes
 from rgd.core.units import Kind
+from tests.support.columns import advertised_hash
 from tests.unit.core.values import usage
 
 WORD = 1 << 64

@@ -15,9 +15,9 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import NO_USAGE, Flags, Ints, UsageColumns, rates
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
 from rgd.core.units import Kind, Pair
+from tests.support.columns import advertised_hash
 from tests.unit.core.values import advertised, key, rate, usage
 
 FULL_EVERY = 10

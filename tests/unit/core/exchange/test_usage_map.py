@@ -14,9 +14,9 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
+from tests.support.columns import advertised_hash
 from tests.unit.core.values import held, key, report, usage
 
 IDLE = usage(0)

@@ -16,8 +16,8 @@ from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
+from tests.support.columns import advertised_hash
 from tests.unit.core import values
 from tests.unit.core.values import held, key, usage
 
