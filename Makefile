@@ -92,7 +92,7 @@ docs: $(STAMP) ## generate the generated pages of docs/ from their modules
 	@$(BIN)/python -m rgd.config.reference > docs/configuration.md
 	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
 	@$(BIN)/python -m rgd.app.events > docs/events.md
-	@$(BIN)/python -m rgd.analysis.lake_schema > docs/lake.md
+	@$(BIN)/python -m rgd.analysis.lake_schema docs/lake.md
 
 .PHONY: dashboards
 dashboards: $(STAMP) ## write observability/dashboards/*.json, for Grafana

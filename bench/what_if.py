@@ -40,6 +40,7 @@ def group_of(windows: int, brokers: int, dice: np.random.Generator) -> GroupWind
         seconds=np.ones(windows),
         policy=(SharePolicyName.MAX_MIN.value,) * windows,
         covered=np.ones((windows, brokers)),
+        is_begun=np.zeros((windows, brokers), bool),
         weight=np.full((windows, brokers), WEIGHT_ONE),
         rates={
             "messages": rates_of(wanted, quota),
@@ -50,7 +51,6 @@ def group_of(windows: int, brokers: int, dice: np.random.Generator) -> GroupWind
 
 def rates_of(wanted: Floats, quota: Floats) -> Rates:
     """Rates of which two thirds were admitted."""
-    limit = np.nan_to_num(quota, nan=np.inf)
     return Rates(
         admitted=wanted * 2 / 3,
         wanted=wanted,
@@ -58,7 +58,7 @@ def rates_of(wanted: Floats, quota: Floats) -> Rates:
         share=wanted,
         quota=quota,
         quota_logged=np.full(wanted.shape, NO_RATE),
-        quota_max=limit,
+        quota_max=np.nan_to_num(quota, nan=np.inf),
         recovered=np.zeros_like(quota),
     )
 

@@ -3,7 +3,8 @@
 Four entry points: `report` (`rgd report`), `convert` (`rgd log convert`), `source` (`spark.read`) and `stream`
 (`spark.readStream`). Read the report's path first: `discovery` finds segments; `segments` reads one; `chunks` makes columns
 of its records; `pieces` reduces these to each broker's counts in each window; `windows` joins the brokers of a group;
-`fairness`, `steps` and `findings` judge; `wording`, `charts` and `page` show. `jobs` runs all of it in Spark's tasks.
+`evaluation` has `fairness`, `steps` and `findings` judge them; `tenants` sums them; `wording`, `charts`, `page_tables` and
+`page` show. `jobs` runs all of it in Spark's tasks.
 Beside it are the clocks (`headers`, `timelines`, `clock_offsets`, `clocks`), what is missing (`continuity`, `presence`), what-if
 (`scenarios`, `replay`, `what_if`) and the lake (`lake`, `lake_names`, `lake_schema`, `minutes`).
 

@@ -11,7 +11,7 @@ Decision 70 says why no library draws them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,7 +83,7 @@ def draw(
     fairness: Fairness,
     *,
     window_ms: int,
-    steps_ms: Sequence[int],
+    steps: Sequence[tuple[int, str]],
     coloured: Sequence[str],
 ) -> Chart:
     """Draw one dimension.
@@ -92,7 +92,7 @@ def draw(
         windows: the windows; the first dimension in them is drawn.
         fairness: the result of `fairness`.
         window_ms: length of a window.
-        steps_ms: moments to mark.
+        steps: moments to mark, each with its cause.
         coloured: brokers in the order of colours, at most `COLOURS`.
     """
     dimension, rates = next(iter(windows.rates.items()))
@@ -110,17 +110,17 @@ def draw(
     if has_quota:
         plots += [_shares(x, points, colours, dimension), _fairness(x, points)]
     bottom = _TOP + sum(_HEIGHTS[: len(plots)]) + _GAP * (len(plots) - 1)
-    marks = [(at - origin) / 1000 / unit_s / span for at in steps_ms]
+    marks = [((at - origin) / 1000 / unit_s / span, cause) for at, cause in steps]
     drawn = [
         *plots,
         _times(span, bottom, f"{unit} since {figures.moment(origin)} UTC"),
-        *(_mark(part, bottom) for part in marks if 0 <= part <= 1),
+        *_marks([mark for mark in marks if 0 <= mark[0] <= 1], bottom),
     ]
     return Chart(
         svg=f'<svg viewBox="0 0 {_WIDTH} {bottom + _BOTTOM}" font-size="{_FONT}">{"".join(drawn)}</svg>',
         colours=tuple((number, windows.brokers[index]) for index, number in colours.items()),
         rest=len(windows.brokers) - len(colours),
-        has_steps=bool(steps_ms),
+        has_steps=bool(steps),
         has_recovered=bool((points.recovered > 0).any()),
     )
 
@@ -293,11 +293,19 @@ def _times(span: float, bottom: float, title: str) -> str:
     return "".join(numbers) + _text(_LEFT + width / 2, bottom + 27, title, "middle")
 
 
-def _mark(part: float, bottom: float) -> str:
-    """A dotted line through all plots at a part of the time."""
-    x = _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
+def _marks(steps: Sequence[tuple[float, str]], bottom: float) -> Iterator[str]:
+    """A dotted line through all plots at each part of the time, with its cause beside it if there is room."""
     style = f"stroke: {_MUTED};stroke-width: 0.9;stroke-dasharray: 0.9 2.7"
-    return f'<path d="M{x:.1f} {_TOP}V{bottom}" style="{style}"/>'
+    named_x = -math.inf
+    for part, cause in steps:
+        x = _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
+        yield f'<path d="M{x:.1f} {_TOP}V{bottom}" style="{style}"/>'
+        if x - named_x > _FONT:
+            named_x = x
+            yield (
+                f'<text transform="translate({x + 3:.1f} {_TOP + 2}) rotate(90)" '
+                f'style="fill: {_INK};stroke: var(--card);stroke-width: 2;paint-order: stroke">{cause}</text>'
+            )
 
 
 def _path(x: Floats, y: Floats, *, follows: bool = False) -> str:

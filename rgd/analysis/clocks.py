@@ -14,17 +14,14 @@ The data do not show which clocks are right. The error that most brokers share c
 brokers that differ, the first by name counts as right.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis.chunks import Floats
-from rgd.analysis.clock_offsets import STRETCH_ROUNDS, ClockOffset, find_offsets
+from rgd.analysis.clock_offsets import find_offsets
 from rgd.analysis.continuity import incarnation_name
-from rgd.analysis.headers import Sampling
 from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
@@ -51,11 +48,23 @@ class ClockError:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """How much is to be added to a broker's own clock from some of its moments on; ms."""
+
+    from_ms: Floats
+    add_ms: Floats
+
+    def common_ms(self, local_ms: float) -> float:
+        """The common time of a moment of the broker's own clock."""
+        place = int(np.searchsorted(self.from_ms, local_ms, side="right")) - 1
+        return local_ms + float(self.add_ms[max(0, place)])
+
+
+@dataclass(frozen=True, slots=True)
 class Clocks:
     """The findings about the clocks of some logs."""
 
-    #: For brokers and incarnations with wrong times: maps their own clock to
-    #: common time, ms since 1970.
+    #: For brokers and incarnations with wrong times.
     offsets: dict[tuple[str, str], ClockOffset]
     errors: tuple[ClockError, ...]
     #: Brokers whose clocks cannot be compared with the others'.
@@ -67,8 +76,7 @@ class Clocks:
         offset = self.offsets.get((sender.broker, incarnation_name(sender.incarnation)))
         if offset is None:
             return entry.timestamp
-        local = np.array([record.ended_ns / NS_PER_MS])
-        return max(0, round(float(offset.common(local)[0])))
+        return max(0, round(offset.common_ms(record.ended_ns / NS_PER_MS)))
 
     def uncorrected(self) -> "Clocks":
         """What is known of times that stay as stamped: whose are off is unaligned."""
@@ -80,82 +88,54 @@ class Clocks:
 AS_STAMPED: Final = Clocks({}, (), ())
 
 
-def align_clocks(headers: Any, sampling: Sampling, round_ms: float) -> Clocks:
+def align_clocks(headers: Any, round_ms: float) -> Clocks:
     """Find how far the clocks were off, from a `pyarrow.Table` of `schema.HEADERS`."""
-    records = gather_records(headers, TOLERANCE_ROUNDS * round_ms)
-    # At least two samples in each stretch.
-    stretch_rounds = max(STRETCH_ROUNDS, 2 * sampling.period)
-    return align(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
+    return align(gather_records(headers, TOLERANCE_ROUNDS * round_ms), round_ms)
 
 
-def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_ROUNDS) -> Clocks:
-    """Find how far the brokers' clocks were off.
-
-    Args:
-        records: the clocks in the logs.
-        round_ms: length of a round.
-        stretch_rounds: length of a stretch; longer than `STRETCH_ROUNDS` if only samples were kept.
-    """
+def align(records: Records, round_ms: float) -> Clocks:
+    """Find how far the brokers' clocks were off; `round_ms` is the length of a round."""
     if records.pieces == 0:
-        return Clocks({}, (), ())
+        return AS_STAMPED
     tolerance_ms = TOLERANCE_ROUNDS * round_ms
-    of_pieces = find_offsets(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
-    offsets = _offsets(records, of_pieces)
-    aligned = {records.timelines[number].broker for number in offsets}
-    offsets = _on_the_shared_clock(records, offsets, tolerance_ms)
-    offsets |= _of_kin(records, offsets)
-    offsets |= _alone(records, offsets)
-    common = np.empty(len(records.local_ms))
-    for number, offset in offsets.items():
-        own = records.of_timeline(number)
-        common[own] = offset.common(records.local_ms[own])
+    pieces = [
+        np.unique(records.piece[own])
+        for own in map(records.of_timeline, range(len(records.timelines)))
+    ]
+    offsets = find_offsets(records, round_ms)
+    for own in pieces:
+        offsets[own] = _continued(offsets[own])
+    known = [number for number, own in enumerate(pieces) if np.isfinite(offsets[own[0]])]
+    offsets += _shared_error(records, offsets, tolerance_ms)
+    for number in set(range(len(pieces))) - set(known):
+        offsets[pieces[number]] = _of_kin(records, offsets, number, known)
+    common = records.local_ms + offsets[records.piece]
     error = records.clock_ms - common
     brokers = {one.broker for one in records.timelines}
+    aligned = {records.timelines[number].broker for number in known}
     if len(aligned) == 1 and len(brokers) > 1:
         aligned = set()
     return Clocks(
         {
-            records.timelines[number].key: offset
-            for number, offset in offsets.items()
-            if (np.abs(error[records.of_timeline(number)]) > tolerance_ms).any()
+            timeline.key: ClockOffset(
+                timeline.local_ms[np.searchsorted(records.piece[of], own)], offsets[own]
+            )
+            for number, (timeline, own) in enumerate(zip(records.timelines, pieces, strict=True))
+            for of in (records.of_timeline(number),)
+            if (np.abs(error[of]) > tolerance_ms).any()
         },
         _errors(records, common, error, tolerance_ms),
         tuple(sorted(brokers - aligned)),
     )
 
 
-def _offsets(records: Records, of_pieces: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
-    """The offset of each timeline with an aligned piece; its other pieces continue from there."""
-    parts: dict[int, list[ClockOffset]] = {}
-    for piece in sorted(of_pieces):
-        own = records.of_piece(piece)
-        number = int(records.timeline[own.start])
-        parts.setdefault(number, []).append(of_pieces[piece].within(records.local_ms[own]))
-    return {
-        number: ClockOffset(
-            np.concatenate([one.at_ms for one in of]), np.concatenate([one.add_ms for one in of])
-        )
-        for number, of in parts.items()
-    }
-
-
-def _on_the_shared_clock(
-    records: Records, offsets: dict[int, ClockOffset], tolerance_ms: float
-) -> dict[int, ClockOffset]:
-    """The offsets, shifted so that the clock error that most brokers share is zero."""
-    if not offsets:
+def _continued(offsets: Floats) -> Floats:
+    """The offsets of a timeline's pieces; one without goes on by the clock of the piece before it, else of the next."""
+    known = np.flatnonzero(np.isfinite(offsets))
+    if not len(known):
         return offsets
-    own = {number: records.of_timeline(number) for number in offsets}
-    error = np.concatenate(
-        [
-            records.clock_ms[own[number]] - offset.common(records.local_ms[own[number]])
-            for number, offset in offsets.items()
-        ]
-    )
-    weights = _weights(records)
-    weight = np.concatenate([weights[own[number]] for number in offsets])
-    zero = _shared_error(error, weight, tolerance_ms)
-    return {number: ClockOffset(one.at_ms, one.add_ms + zero) for number, one in offsets.items()}
+    before = np.searchsorted(known, np.arange(len(offsets)), side="right") - 1
+    return offsets[known[np.maximum(0, before)]]
 
 
 def _weights(records: Records) -> Floats:
@@ -168,61 +148,48 @@ def _weights(records: Records) -> Floats:
     return np.where(broker == 0, weight * 1.001, weight)
 
 
-def _shared_error(error: Floats, weight: Floats, tolerance_ms: float) -> float:
-    """The error that most brokers share, to within the tolerance."""
-    order = np.argsort(error)
-    error, total = error[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+def _shared_error(records: Records, offsets: Floats, tolerance_ms: float) -> float:
+    """The clock error that most brokers share, to within the tolerance; it counts as none."""
+    error = records.clock_ms - records.local_ms - offsets[records.piece]
+    order = np.argsort(error)[: np.count_nonzero(np.isfinite(error))]
+    error, total = error[order], np.concatenate([[0.0], np.cumsum(_weights(records)[order])])
     end = np.searchsorted(error, error + tolerance_ms, side="right")
     first = int(np.argmax(np.round(total[end] - total[:-1], 9)))
     return float(np.median(error[first : end[first]]))
 
 
-def _of_kin(records: Records, offsets: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
-    """For incarnations without contact: the clock error of the broker's nearest other one."""
-    kin: dict[str, list[int]] = {}
-    for number in offsets:
-        kin.setdefault(records.timelines[number].broker, []).append(number)
-    begun = {
-        broker: [records.timelines[one].clock_ms[0] for one in of] for broker, of in kin.items()
-    }
-    found = {}
-    for number, timeline in enumerate(records.timelines):
-        if number in offsets or timeline.broker not in kin:
-            continue
-        away = np.abs(np.array(begun[timeline.broker]) - timeline.clock_ms[0])
-        near = kin[timeline.broker][int(away.argmin())]
-        own = records.timelines[near]
-        nearest = np.abs(own.clock_ms - timeline.clock_ms[0]).argmin()
-        error = own.clock_ms[nearest] - offsets[near].common(own.local_ms[nearest])
-        found[number] = ClockOffset(
-            timeline.local_ms[:1], timeline.clock_ms[:1] - timeline.local_ms[:1] - error
-        )
-    return found
+def _of_kin(records: Records, offsets: Floats, number: int, known: list[int]) -> float:
+    """The offset of an incarnation without contact: the clock error is that of the broker's nearest other one.
 
-
-def _alone(records: Records, offsets: dict[int, ClockOffset]) -> dict[int, ClockOffset]:
-    """For brokers that cannot be compared: their own clock is right most of the time."""
-    return {
-        number: ClockOffset(
-            timeline.local_ms[:1], np.array([np.median(timeline.clock_ms - timeline.local_ms)])
-        )
-        for number, timeline in enumerate(records.timelines)
-        if number not in offsets
-    }
+    Without another one the broker's own clock is right most of the time.
+    """
+    timeline = records.timelines[number]
+    ahead_ms = timeline.clock_ms - timeline.local_ms
+    kin = [one for one in known if records.timelines[one].broker == timeline.broker]
+    if not kin:
+        return float(np.median(ahead_ms))
+    own = np.concatenate([np.arange(len(records.piece))[records.of_timeline(one)] for one in kin])
+    nearest = own[np.abs(records.clock_ms[own] - timeline.clock_ms[0]).argmin()]
+    error = records.clock_ms[nearest] - records.local_ms[nearest] - offsets[records.piece[nearest]]
+    return float(ahead_ms[0] - error)
 
 
 def _errors(
     records: Records, common: Floats, error: Floats, tolerance_ms: float
 ) -> tuple[ClockError, ...]:
     """The clock errors with their times; the largest first."""
-    runs = []
-    for number, timeline in enumerate(records.timelines):
-        own = records.of_timeline(number)
-        for run in _runs(error[own], tolerance_ms):
-            at_ms, ahead = common[own][run], float(np.median(error[own][run]))
-            runs.append(ClockError(timeline.broker, int(at_ms[0]), int(at_ms[-1]), ahead))
     found: list[ClockError] = []
-    for one in sorted(runs, key=lambda one: (one.broker, one.from_ms)):
+    owns = [records.of_piece(piece) for piece in range(records.pieces)]
+    pieces = [
+        ClockError(
+            records.timelines[records.timeline[own.start]].broker,
+            int(common[own.start]),
+            int(common[own.stop - 1]),
+            float(np.median(error[own])),
+        )
+        for own in owns
+    ]
+    for one in sorted(pieces, key=lambda one: (one.broker, one.from_ms)):
         before = found[-1] if found else None
         is_same = before is not None and before.broker == one.broker
         if before is not None and is_same and abs(before.ahead_ms - one.ahead_ms) <= tolerance_ms:
@@ -232,14 +199,3 @@ def _errors(
             found.append(one)
     off = [one for one in found if abs(one.ahead_ms) > tolerance_ms]
     return tuple(sorted(off, key=lambda one: (-abs(one.ahead_ms), one.from_ms, one.broker)))
-
-
-def _runs(error: Floats, tolerance_ms: float) -> Iterator[slice]:
-    """Stretches in which an error stays within the tolerance of its first value."""
-    bounds, start = [0], 0
-    while start < len(error):
-        away = np.flatnonzero(np.abs(error[start:] - error[start]) > tolerance_ms)
-        start = start + int(away[0]) if len(away) else len(error)
-        bounds.append(start)
-    for first, end in pairwise(bounds):
-        yield slice(first, end)

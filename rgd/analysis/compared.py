@@ -3,23 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rgd.analysis.figures import NOTHING, amount, moment, ratio, span
+from rgd.analysis import wording
+from rgd.analysis.figures import amount, moment
 
 Finding = dict[str, Any]
 
+#: What is shown of both ranges.
+_PAIRS: Final = (
+    wording.rate("wanted"),
+    wording.rate("admitted"),
+    wording.LOWEST_MEAN,
+    wording.STARVED,
+)
 #: Headings of the table; `rows` gives the cells. The first three are words.
 COLUMNS: Final = (
-    "group",
-    "kind",
-    "dimension",
-    "wanted /s",
-    "then",
-    "admitted /s",
-    "then",
-    "lowest mean ratio",
-    "then",
-    "starved",
-    "then",
+    *("group", "kind", "dimension"),
+    *(name for heading, _, _ in _PAIRS for name in (heading, "then")),
 )
 
 #: What is kept of a finding about the other range.
@@ -51,17 +50,7 @@ def note(findings: Sequence[Finding], then: Sequence[Finding]) -> None:
 def rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """The cells of the table, the largest change first; none if nothing was compared."""
     return [
-        (
-            *_of(one),
-            *_pair(one, "wanted"),
-            *_pair(one, "admitted"),
-            ratio(one["lowest_ratio_mean"]),
-            ratio(one["compared"]["lowest_ratio_mean"]),
-            *(
-                span(of["starved_s"]) if of["starved_s"] else NOTHING
-                for of in (one, one["compared"])
-            ),
-        )
+        (*_of(one), *(text(of) for _, _, text in _PAIRS for of in (one, one | one["compared"])))
         for one in _by_change(findings)
     ]
 
@@ -94,13 +83,6 @@ def _by_change(findings: Sequence[Finding]) -> list[Finding]:
         return (then["starved_s"] - one["starved_s"], -abs(parts[0] - parts[1]))
 
     return sorted((one for one in findings if one.get("compared")), key=order)
-
-
-def _pair(finding: Finding, key: str) -> tuple[str, str]:
-    return (
-        amount(finding[key], finding["dimension"]),
-        amount(finding["compared"][key], finding["dimension"]),
-    )
 
 
 def _changed(finding: Finding, key: str) -> str:

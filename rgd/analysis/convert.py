@@ -23,7 +23,7 @@ class Converted:
     #: Segments that were converted, and their rows of usage.
     segments: int
     rows: int
-    #: Segments that the lake had already, or of which no entry can be read.
+    #: Segments that the lake had already, or that have no whole entry yet.
     unchanged: int
 
 

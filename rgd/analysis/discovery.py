@@ -232,8 +232,10 @@ def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) ->
     """Whether a segment may hold entries of a time range: by its day or manifest, otherwise by two first entries."""
     if segment.is_of_lake:
         day_ms = lake_names.day_ms(segment.path)
-        # The last round of a day may be in the next day's file.
-        return day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms - DAY_MS)
+        # Who knows when what cannot be read was; and the last round of a day may be in the next day's file.
+        return not day_ms or (
+            day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms - DAY_MS)
+        )
     stated = segment.manifest
     if stated is not None:
         return not within.is_over(stated.first_ms) and (within.from_ms or 0) <= stated.last_ms

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis import tables
-from rgd.analysis.fairness import Fairness, fairness_by, parts_of
+from rgd.analysis.fairness import Fairness, fairness_of, parts_of
 from rgd.analysis.findings import summarise, what_if_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
@@ -120,7 +120,7 @@ class Evaluator:
             found = {}
             for of, rates in windows.rates.items():
                 if rates.is_used:
-                    known = fairness_by(windows, of, parts)
+                    known = fairness_of(windows, of, parts)
                     finding = summarise(
                         windows, of, known, window_ms=self.window_ms, round_ms=self.round_ms
                     )

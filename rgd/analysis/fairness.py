@@ -66,13 +66,7 @@ class Fairness:
     lowest: Floats
 
 
-def fairness_of(windows: GroupWindows, dimension: str) -> Fairness:
-    """Judge one dimension of a single group."""
-    (parts,) = parts_of([windows])
-    return fairness_by(windows, dimension, parts)
-
-
-def fairness_by(windows: GroupWindows, dimension: str, parts: Floats) -> Fairness:
+def fairness_of(windows: GroupWindows, dimension: str, parts: Floats) -> Fairness:
     """Judge one dimension by what `parts_of` gives for its group."""
     rates = windows.rates[dimension]
     part = parts[:, :, DIMENSIONS.index(dimension)]

@@ -9,7 +9,6 @@ The keys of `summarise` are those of `summary.json`, "groups" (docs/report.md).
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +25,9 @@ STARVED_BELOW: Final = 0.5
 #: Least windows in a row of a starved interval; one window may be the delay of one exchange round.
 STARVED_WINDOWS_MIN: Final = 2
 
+#: Rounds in which a broker may not yet have its part of a group that it begins to use: the others do not know its demand.
+START_ROUNDS: Final = 2
+
 #: Most starved intervals (the longest) and steps (the first) in one summary; more are counted.
 STARVED_LISTED_MAX: Final = 20
 STEPS_LISTED_MAX: Final = 50
@@ -39,32 +41,12 @@ ROUNDS_A_WINDOW_MAX: Final = 1.5
 Json = Any
 
 
-@dataclass(frozen=True, slots=True)
-class Starved:
-    """A broker that got less than `STARVED_BELOW` of its part for some time."""
-
-    broker: str
-    from_ms: int
-    to_ms: int
-    #: Mean of admitted / part over the interval.
-    ratio: float
-
-    def to_json(self) -> dict[str, Json]:
-        """The value in `summary.json`."""
-        return {
-            "broker": self.broker,
-            "from_ms": self.from_ms,
-            "to_ms": self.to_ms,
-            "ratio": _number(self.ratio),
-        }
-
-
 def summarise(
     windows: GroupWindows, dimension: str, fairness: Fairness, *, window_ms: int, round_ms: float
 ) -> dict[str, Json]:
     """The findings about one dimension of a group's windows; lengths in ms."""
     rates = windows.rates[dimension]
-    starved = find_starved(windows, fairness, window_ms)
+    starved = find_starved(windows, fairness, window_ms, round_ms)
     known_steps = steps.find_steps(windows, rates, fairness)
     is_countable = window_ms <= ROUNDS_A_WINDOW_MAX * round_ms
     rounds = [
@@ -89,11 +71,12 @@ def summarise(
         "steps_found": len(known_steps),
         "steps": [
             {"at_ms": step.at_ms, "cause": step.cause, "rounds": count}
+            | {"before": step.before, "after": step.after, "joined": [], "left": []}
             for step, count in zip(known_steps, rounds, strict=True)
         ][:STEPS_LISTED_MAX],
         "starved_intervals": len(starved),
-        "starved_s": _number(sum(one.to_ms - one.from_ms for one in starved) / 1000),
-        "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
+        "starved_s": _seconds(starved),
+        "starved": starved[:STARVED_LISTED_MAX],
         "brokers": _brokers(windows, rates, fairness, starved),
         "what_if": [],
         "compared": None,
@@ -140,12 +123,12 @@ def what_if_of(scenario: str, logged: dict[str, Json], found: dict[str, Json]) -
 
 
 def worst_first(findings: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
-    """Findings in the order in which a reader looks at them: starved ones, then those that got least of what they wanted."""
+    """Findings about groups or tenants in the order in which a reader looks at them: starved ones, then those that got least of what they wanted."""
 
     def order(finding: dict[str, Json]) -> tuple[float, bool, float]:
         wanted = finding["wanted"] or 0.0
         unmet = finding["unmet"] / wanted if wanted else 0.0
-        return (-finding["starved_s"], finding["quota"] is None, -unmet)
+        return (-finding["starved_s"], finding.get("quota", 0) is None, -unmet)
 
     return sorted(findings, key=order)
 
@@ -159,23 +142,32 @@ def _refused_by(levels: Sequence[int], dimension: str) -> dict[str, int]:
     return {level: count for level, count in zip(REFUSED_BY, column, strict=False) if count}
 
 
-def find_starved(windows: GroupWindows, fairness: Fairness, window_ms: int) -> list[Starved]:
-    """Intervals in which a broker was starved, the longest first."""
+def find_starved(
+    windows: GroupWindows, fairness: Fairness, window_ms: int, round_ms: float
+) -> list[dict[str, Json]]:
+    """Intervals in which a broker got less than `STARVED_BELOW` of its part, the longest first; the ratio is the mean.
+
+    One that begins where the broker began to use the group is none if the exchange may have taken that long.
+    """
     found = []
     is_starved = fairness.ratio < STARVED_BELOW
+    start_ms = START_ROUNDS * round_ms + window_ms
     for index, broker in enumerate(windows.brokers):
         for first, last in _intervals(is_starved[:, index], windows.start_ms, window_ms):
-            if last - first + 1 < STARVED_WINDOWS_MIN:
-                continue
-            found.append(
-                Starved(
-                    broker,
-                    int(windows.start_ms[first]),
-                    int(windows.start_ms[last] + window_ms),
-                    float(fairness.ratio[first : last + 1, index].mean()),
-                )
-            )
-    return sorted(found, key=lambda one: (one.from_ms - one.to_ms, one.from_ms, one.broker))
+            from_ms, to_ms = int(windows.start_ms[first]), int(windows.start_ms[last] + window_ms)
+            is_start = windows.is_begun[max(0, first - 1) : first + 1, index].any()
+            if last - first + 1 >= STARVED_WINDOWS_MIN and not (
+                is_start and to_ms - from_ms <= start_ms
+            ):
+                ratio = _number(fairness.ratio[first : last + 1, index].mean())
+                found.append({"broker": broker, "from_ms": from_ms, "to_ms": to_ms, "ratio": ratio})
+    return sorted(
+        found, key=lambda one: (one["from_ms"] - one["to_ms"], one["from_ms"], one["broker"])
+    )
+
+
+def _seconds(starved: Iterable[dict[str, Json]]) -> float | None:
+    return _number(sum(one["to_ms"] - one["from_ms"] for one in starved) / 1000)
 
 
 def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, int]]:
@@ -231,7 +223,7 @@ def _worst(windows: GroupWindows, fairness: Fairness, window_ms: int) -> dict[st
 
 
 def _brokers(
-    windows: GroupWindows, rates: Rates, fairness: Fairness, starved: list[Starved]
+    windows: GroupWindows, rates: Rates, fairness: Fairness, starved: list[dict[str, Json]]
 ) -> list[dict[str, Json]]:
     """Each broker over the whole log."""
     answer = []
@@ -239,7 +231,6 @@ def _brokers(
     for index, broker in enumerate(windows.brokers):
         admitted, part = rates.admitted[:, index], fairness.part[:, index]
         due = np.where(fairness.is_due, seconds, 0.0)
-        starved_ms = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
         answer.append(
             {
                 "broker": broker,
@@ -249,7 +240,7 @@ def _brokers(
                 "share": _mean(rates.share[:, index], seconds),
                 "part": _mean(part, seconds),
                 "ratio": _quotient(admitted * due, part * due),
-                "starved_s": _number(starved_ms / 1000),
+                "starved_s": _seconds(one for one in starved if one["broker"] == broker),
             }
         )
     return answer

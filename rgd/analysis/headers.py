@@ -50,12 +50,15 @@ class Sampling:
 
 
 def segment_headers(
-    segment: Segment, sampling: Sampling, within: TimeRange = ALWAYS
+    segment: Segment,
+    sampling: Sampling,
+    within: TimeRange = ALWAYS,
+    *,
+    contents: Contents | None = None,
 ) -> Iterator[Any]:
-    """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
+    """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`; fills `contents` if they are given."""
     kept: list[tuple[Any, ...]] = []
-    contents = Contents(segment.name)
-    for item in read_segment(segment, contents, within, has_rows=False):
+    for item in read_segment(segment, contents or Contents(segment.name), within, has_rows=False):
         if isinstance(item, Logged):
             seen = _sampled_peers(item.record, sampling)
             if seen or sampling.holds(item.record.sequence):

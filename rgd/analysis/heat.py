@@ -6,7 +6,6 @@ all the time have no row; there are at most `ROWS_MAX`.
 """
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,6 +14,8 @@ import numpy as np
 from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
 from rgd.analysis.log_facts import LogFacts
+from rgd.analysis.page_tables import Cell, figures_of, table
+from rgd.analysis.wording import STARVED
 from rgd.core.exchange.columns import Ints
 
 #: Rows of the section; the table of groups has the others.
@@ -50,32 +51,36 @@ def section(rows: Sequence[tuple[Finding, Floats]], facts: LogFacts) -> str:
     unfair = [row for row in rows if row[0]["starved"] or (row[1] < FAIR).any()]
     if not unfair:
         return ""
-    body = "\n".join(_row(finding, cells, facts) for finding, cells in unfair[:ROWS_MAX])
     more = len(unfair) - ROWS_MAX
     note = f" {more} more groups have such times." if more > 0 else ""
     ends = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
-    heads = f'<th class="text">group</th><th class="text">{ends}</th><th>starved</th><th class="text">longest</th>'
+    columns = ("group", "kind, dimension", ends, "longest starved", "starved")
+    drawn = table(columns, [_row(*row, facts) for row in unfair[:ROWS_MAX]], words=4)
     return (
-        '<section aria-labelledby="when"><h2 id="when">When it was not fair</h2><div class="scroll">'
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<section aria-labelledby="when"><h2 id="when">When it was not fair</h2>{drawn}'
         f'<p class="note">The darker, the lower the lowest ratio; red is a starved broker.{note}</p></section>'
     )
 
 
-def _row(finding: Finding, cells: Floats, facts: LogFacts) -> str:
-    name = f"{escape(finding['group'])} <small>{finding['kind']}, {finding['dimension']}</small>"
+def _row(finding: Finding, cells: Floats, facts: LogFacts) -> list[str | Cell]:
     starved = "".join(_interval(one["from_ms"], one["to_ms"], facts) for one in finding["starved"])
-    words = span = figures.NOTHING
-    if finding["starved"]:
-        longest = finding["starved"][0]
-        span = figures.span(finding["starved_s"])
-        words = f"{longest['broker']}, {figures.moment(longest['from_ms'])} to {figures.moment(longest['to_ms'])}"
-    return (
-        f'<tr><th scope="row">{name}</th><td class="when"><svg viewBox="0 0 {_STEPS} 10" preserveAspectRatio="none" '
-        f'aria-hidden="true">{_shades(cells)}{starved}</svg></td>'
-        f'<td class="{"bad" if finding["starved"] else "none"}">{span}</td>'
-        f'<td class="text">{escape(words)}</td></tr>'
+    svg = (
+        f'<svg viewBox="0 0 {_STEPS} 10" preserveAspectRatio="none" aria-hidden="true">'
+        f"{_shades(cells)}{starved}</svg>"
     )
+    longest = figures.NOTHING
+    if finding["starved"]:
+        one = finding["starved"][0]
+        longest = (
+            f"{one['broker']}, {figures.moment(one['from_ms'])} to {figures.moment(one['to_ms'])}"
+        )
+    return [
+        finding["group"],
+        f"{finding['kind']}, {finding['dimension']}",
+        Cell("", "when", html=svg),
+        longest,
+        *figures_of((STARVED,), finding),
+    ]
 
 
 def _shades(cells: Floats) -> str:

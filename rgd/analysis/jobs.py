@@ -94,7 +94,7 @@ class Job:
         headers = self._indexes(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
-        clocks = align_clocks(headers, sampling, round_ms)
+        clocks = align_clocks(headers, round_ms)
         return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
 
     def evaluate(

@@ -1,8 +1,9 @@
 """Converts segments to Parquet for any tool that reads it: the lake (docs/lake.md).
 
 Law: each row of the logs is in the lake once, however often and from wherever its segment is converted, by however many
-runs at once: a segment is known by its first entry, its files have names made of that and of how many bytes were
-converted (`lake_names`), more bytes replace fewer, and never the other way round. Its row in `segments` comes last.
+runs at once: a segment is known by its first entry, its files have names made of that and of how many of its bytes could be
+read (`lake_names`), more of them replace fewer, and never the other way round. Its row in `segments` comes last. A segment
+of which nothing can be read is known by its name, and has no rows; it is forgotten when it can be read.
 
 A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART_ROWS_MAX` rows Parquet.
 """
@@ -10,7 +11,7 @@ A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 import numpy as np
@@ -23,12 +24,13 @@ from rgd.analysis.lake_names import (
     MARK,
     MARKER,
     MARKER_BYTES_MAX,
+    NO_DAY,
     file_name,
     key_and_size,
     newest,
     row_name,
 )
-from rgd.analysis.lake_schema import columns_of
+from rgd.analysis.lake_schema import MINUTES, columns_of
 from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.reading import Reducer
@@ -39,12 +41,10 @@ from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns
 from rgd.core.units import NS_PER_MS
 from rgd.errors import ConfigError, Fault
 from rgd.storage.errors import ObjectMissing
-from rgd.storage.headers import header_at
 from rgd.storage.objects import Objects
-from rgd.wire.errors import WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
-from rgd.wire.segment import Stored
+from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored
 
 #: Rows that are columns at once, and sorted together.
 CHUNK_ROWS_MAX: Final = 100_000
@@ -76,7 +76,7 @@ def claim(out: str) -> None:
 def convert_segment(segment: Segment, out: str) -> int | None:
     """Convert one segment; how many rows of usage it has.
 
-    None: as much of it was converted before, or nothing in it can be read.
+    None: as much of it was converted before, or it has no whole entry yet.
 
     Raises:
         TierError, OSError: it cannot be read, or the lake not written.
@@ -87,16 +87,21 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     key = _key(segment)
     if key is None or _converted_size(objects, key) >= segment.size:
         return None
-    files = _Files(objects, key, segment.size)
     contents = Contents(segment.name)
-    headers = pa.Table.from_batches(segment_headers(segment, Sampling()), arrow(HEADERS))
+    batches = segment_headers(segment, Sampling(), contents=contents)
+    headers = pa.Table.from_batches(batches, arrow(HEADERS))
+    size = max(1, segment.size - contents.torn_bytes - contents.damaged_bytes)
+    if _converted_size(objects, key) >= size:
+        return None
+    files = _Files(objects, key, size)
+    contents = Contents(segment.name)
     reducer = Reducer(contents, MINUTE_MS, round_length_ms(headers))
     policies: list[tuple[Entry, PolicyPart]] = []
 
     def note(entry: Entry, part: PolicyPart) -> None:
         policies.append((entry, part))
 
-    day = None
+    day = NO_DAY
     found = read_segment(segment, contents, on_policies=note)
     for day, records in _chunks(reducer.records(found)):
         files.write("policies", day, _policies(policies))
@@ -109,17 +114,17 @@ def convert_segment(segment: Segment, out: str) -> int | None:
         files.write("refused_by", day, _refused(who, rows))
         files.add("minutes", day, reducer.pieces(records))
     if policies:
-        files.write("policies", _day(policies[-1][0].timestamp), _policies(policies))
-    if day is not None:
-        files.add("minutes", day, reducer.rest())
+        day = _day(policies[-1][0].timestamp)
+        files.write("policies", day, _policies(policies))
+    files.add("minutes", day, reducer.rest())
     files.close()
-    if _converted_size(objects, key) > segment.size:
+    if _converted_size(objects, key) > size:
         files.remove()
         return None
     quality = _new_file("segments")
     quality.add(_table("segments", _quality(segment, contents)))
-    objects.replace(row_name(key, segment.size), quality.close())
-    files.remove_smaller()
+    objects.replace(row_name(key, size), quality.close())
+    files.remove_old(_hash(segment.name.encode()))
     return contents.rows
 
 
@@ -135,23 +140,27 @@ def _unfit(why: str) -> ConfigError:
 
 
 def _key(segment: Segment) -> str | None:
-    """What a segment is known by, wherever it lies: its first entry that can be read; None: there is none."""
+    """What a segment is known by, wherever it lies: its first entry that can be read.
+
+    Its name where nothing can; None: there may be an entry later.
+    """
     source = segment.ranges()
-    offset = 0
-    try:
-        size = header_at(source, 0).size
-    except WireError:
-        entry = next((one for one in findings(source) if isinstance(one, Stored)), None)
-        if entry is None:
-            return None
-        offset, size = entry.offset, len(entry.data)
-    known_by = source.read(min(size, KNOWN_BY_BYTES), offset)
-    is_whole = len(known_by) == min(size, KNOWN_BY_BYTES)
-    return blake2b(known_by, digest_size=16).hexdigest() if is_whole else None
+    is_damaged = False
+    head = SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0))
+    for found in chain(head, findings(source)):
+        if isinstance(found, Stored):
+            size = min(LENGTH_SIZE + len(found.data), KNOWN_BY_BYTES)
+            return _hash(source.read(size, found.offset))
+        is_damaged = is_damaged or isinstance(found, Damaged)
+    return _hash(segment.name.encode()) if is_damaged else None
+
+
+def _hash(known_by: bytes) -> str:
+    return blake2b(known_by, digest_size=16).hexdigest()
 
 
 def _converted_size(objects: Objects, key: str) -> int:
-    """How many bytes of a segment were converted."""
+    """How many bytes of a segment could be read when it was converted."""
     return newest(objects.names(f"segments/key={key}")).get(key, 0)
 
 
@@ -194,13 +203,17 @@ class _Files:
         for name in self._written:
             self._objects.delete(name)
 
-    def remove_smaller(self) -> None:
-        """Remove what was made of fewer bytes of the segment, rows in `segments` last."""
-        folders = {name.rpartition("/")[0] for name in self._written}
-        for folder in (*sorted(folders), f"segments/key={self._key}"):
+    def remove_old(self, by_name: str) -> None:
+        """Remove what was made of the segment when less of it could be read, rows in `segments` last.
+
+        `by_name` is the key that it had when nothing of it could be read.
+        """
+        keys = {self._key, by_name}
+        folders = {name.rpartition("/")[0] for name in self._written} | {f"{MINUTES}/day={NO_DAY}"}
+        for folder in (*sorted(folders), *(f"segments/key={key}" for key in keys)):
             for name in self._objects.names(folder):
                 key, size = key_and_size(name) or ("", 0)
-                if key == self._key and size < self._size:
+                if key in keys and (key != self._key or size < self._size):
                     self._objects.delete(name)
 
     def _end(self, table: str) -> None:

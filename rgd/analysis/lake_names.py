@@ -24,6 +24,8 @@ MARKER_BYTES_MAX: Final = 1024
 #: What it holds in a lake of this version.
 MARK: Final = json.dumps({"version": LAKE_VERSION}).encode() + b"\n"
 PARQUET: Final = ".parquet"
+#: The day of segments without a record.
+NO_DAY: Final = "1970-01-01"
 
 _FILE: Final = re.compile(r"\w+/day=[\d-]{10}/([0-9a-f]{32})-(\d+)-\d{6}\.parquet")
 _ROW: Final = re.compile(r"segments/key=([0-9a-f]{32})/(\d+)\.parquet")
@@ -31,7 +33,7 @@ _DAY: Final = re.compile(r"/day=([\d-]{10})/")
 
 
 def file_name(table: str, day: str, key: str, size: int, part: int) -> str:
-    """Of a part of what was converted of the first `size` bytes of a segment."""
+    """Of a part of what was converted of a segment of which `size` bytes could be read."""
     return f"{table}/day={day}/{key}-{size}-{part:06}.parquet"
 
 
@@ -60,7 +62,7 @@ def is_lake(objects: Objects) -> bool:
 
 
 def newest(names: Iterable[str]) -> dict[str, int]:
-    """By key, how many bytes of a segment were converted."""
+    """By key, how many bytes of a segment could be read when it was converted."""
     sizes: dict[str, int] = {}
     for key, size in filter(None, map(key_and_size, names)):
         sizes[key] = max(size, sizes.get(key, 0))

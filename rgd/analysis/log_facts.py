@@ -34,6 +34,12 @@ from rgd.wire.segment import parse_segment_name
 #: Most stretches of damage that a report names; more are counted.
 DAMAGES_NAMED_MAX: Final = 20
 
+#: What a report says of all segments together.
+_SUMMED: Final = (
+    *("records", "foreign", "damaged", "damaged_bytes", "torn_bytes"),
+    *("unknown_granted", "unknown_refused"),
+)
+
 #: Most silences that a report lists, the first ones; more are counted.
 SILENCES_LISTED_MAX: Final = 50
 
@@ -88,8 +94,8 @@ class LogFacts:
     #: When brokers stood still or were down after a kill, and how each incarnation ended.
     silences: tuple[Silence, ...] = ()
     ends: tuple[End, ...] = ()
-    #: Which broker joined or left when, ms since 1970.
-    changes: tuple[tuple[str, int], ...] = ()
+    #: Which broker joined (True) or left when, ms since 1970.
+    changes: tuple[tuple[str, int, bool], ...] = ()
     #: Clock errors, and the brokers whose clocks cannot be compared.
     clocks: Clocks = AS_STAMPED
     #: Requests that were granted, and refused, because a broker knew no policies.
@@ -112,22 +118,20 @@ class LogFacts:
 
     def to_json(self) -> dict[str, Any]:
         """The value of "log" in `summary.json`."""
+        plain = ("segments", "records", "from_ms", "to_ms", "damaged_bytes", "torn_bytes")
         return {
-            "segments": self.segments,
-            "records": self.records,
+            **{
+                name: getattr(self, name) for name in (*plain, "unknown_granted", "unknown_refused")
+            },
             "brokers": list(self.brokers),
-            "from_ms": self.from_ms,
-            "to_ms": self.to_ms,
             "round_s": self.round_ms / 1000,
             "window_s": self.window_ms / 1000,
             "missing_records": self.missing,
             "damaged_entries": self.damaged,
-            "damaged_bytes": self.damaged_bytes,
             "damages": [
                 {"file": file, "offset": offset, "reason": reason}
                 for file, offset, reason in self.damages
             ],
-            "torn_bytes": self.torn_bytes,
             "foreign_entries": self.foreign,
             "clocks": [
                 {
@@ -147,8 +151,6 @@ class LogFacts:
                 for end in self.killed
             ],
             "open_ends": list(self.open),
-            "unknown_granted": self.unknown_granted,
-            "unknown_refused": self.unknown_refused,
             "fetched_bytes": self.fetched[0],
             "stored_bytes": self.fetched[1],
         }
@@ -179,17 +181,13 @@ def gather(
     damages = [(one.segment, offset, reason) for one in contents for offset, reason in one.damages]
     return LogFacts(
         segments=len(contents),
-        records=sum(one.records for one in contents),
+        **{name: sum(getattr(one, name) for one in contents) for name in _SUMMED},
         brokers=tuple(sorted({run.broker for run in runs})),
         from_ms=min(one.first_ms for one in contents if one.first_ms is not None),
         to_ms=max(one.last_ms for one in contents if one.last_ms is not None),
         round_ms=round_ms,
         window_ms=window_ms,
-        foreign=sum(one.foreign for one in contents),
-        damaged=sum(one.damaged for one in contents),
-        damaged_bytes=sum(one.damaged_bytes for one in contents),
         damages=tuple(damages[:DAMAGES_NAMED_MAX]),
-        torn_bytes=sum(one.torn_bytes for one in contents),
         missing=sum(one.lost_entries for one in contents)
         + lost.total()
         + sum(run.missing for run in runs)
@@ -198,11 +196,11 @@ def gather(
         # Where the range ends says nothing of how a broker did.
         ends=tuple(one for one in ends if within.to_ms is None or one.ending is not Ending.OPEN),
         changes=tuple(
-            (one.broker, at_ms) for one in lives for at_ms in (one.first_ms, one.last_ms)
+            (one.broker, at_ms, at_ms == one.first_ms)
+            for one in lives
+            for at_ms in (one.first_ms, one.last_ms)
         ),
         clocks=clocks,
-        unknown_granted=sum(one.unknown_granted for one in contents),
-        unknown_refused=sum(one.unknown_refused for one in contents),
         attached=attached,
     )
 

@@ -66,7 +66,7 @@ def pieces_of(file: Segment, window_ms: int, asked: Asked) -> Iterator[Any]:
 
 def _is_within(stats: str, from_ms: int, to_ms: int) -> bool:
     contents = Stats.from_json(stats).contents
-    return (contents.first_ms or 0) < to_ms and from_ms <= (contents.last_ms or 0)
+    return (contents.first_ms or 0) < to_ms and from_ms <= (contents.last_ms or from_ms)
 
 
 def _read(file: Segment, columns: Columns) -> Any:

@@ -22,6 +22,7 @@ from rgd.analysis.chunks import Floats
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
+from rgd.analysis.page_tables import Cell, figures_of, headings, table
 from rgd.analysis.windows import GroupWindows
 from rgd.version import __version__
 
@@ -30,15 +31,9 @@ Finding = dict[str, Any]
 #: Columns of the table of groups whose cells are words.
 _TEXT_COLUMNS: Final = 3
 
-_BROKER_COLUMNS: Final = (
-    "broker",
-    "wanted /s",
-    "admitted /s",
-    "part /s",
-    "share /s",
-    "ratio",
-    "starved",
-)
+#: Tenants (with kind and dimension) at once and on a click; `summary.json` has all.
+TENANTS_SHOWN: Final = 20
+TENANTS_LISTED_MAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class Section:
             windows,
             fairness,
             window_ms=facts.window_ms,
-            steps_ms=[step["at_ms"] for step in finding["steps"]],
+            steps=[(step["at_ms"], step["cause"]) for step in finding["steps"]],
             coloured=_coloured(windows, facts),
         )
         return cls(finding, chart, heat.cells_of(windows.start_ms, fairness.lowest, facts), file)
@@ -73,7 +68,12 @@ class Section:
         return _anchor(self.finding)
 
 
-def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Section]) -> str:
+def render(
+    findings: Sequence[Finding],
+    facts: LogFacts,
+    sections: Sequence[Section],
+    tenants: Sequence[Finding] = (),
+) -> str:
     """The whole page, but for sections with files of their own."""
     when = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
     links = {section.anchor: section.file or f"#{section.anchor}" for section in sections}
@@ -85,8 +85,10 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
         columns="a dash is what cannot be said."
         + (f" {left_out} groups that were short of less are not plotted." if left_out else ""),
         found="\n".join(
-            f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
+            f"<li>{escape(sentence)}</li>"
+            for sentence in wording.sentences(findings, facts, tenants)
         ),
+        tenants=_tenants(tenants),
         heat=heat.section([(section.finding, section.cells) for section in sections], facts),
         compared=_asked("Then and now", "compared", compared, findings),
         what_if=_asked("What if", "what-if", what_if, findings),
@@ -123,35 +125,63 @@ def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
 
 
 def _groups_table(findings: Sequence[Finding], links: Mapping[str, str]) -> str:
-    heads = "".join(
-        f'<th scope="col"{_text_class(index)}>{escape(name)}</th>'
-        for index, name in enumerate(wording.COLUMNS)
+    rows = [
+        [_linked(one, links), one["kind"], one["dimension"], *figures_of(wording.GROUPS, one)]
+        for one in findings
+    ]
+    return table(wording.COLUMNS, rows, words=_TEXT_COLUMNS, name="groups")
+
+
+def _linked(finding: Finding, links: Mapping[str, str]) -> Cell:
+    """The group's name, which leads to its plots if there are any."""
+    name, link = finding["group"], links.get(_anchor(finding))
+    return Cell(name, html=f'<a href="{link}">{escape(name)}</a>' if link else "")
+
+
+def _tenants(tenants: Sequence[Finding]) -> str:
+    """The section of tenants, worst first; nothing if the log names none."""
+    rows = [
+        [
+            one["tenant"],
+            one["kind"],
+            one["dimension"],
+            wording.groups_of(one),
+            *figures_of(wording.TENANTS, one),
+        ]
+        for one in worst_first(tenants)[:TENANTS_LISTED_MAX]
+    ]
+    if not rows:
+        return ""
+    columns = headings("tenant, kind, dimension, groups", wording.TENANTS)
+    shown, more = (
+        table(columns, some, words=4) for some in (rows[:TENANTS_SHOWN], rows[TENANTS_SHOWN:])
     )
-    rows = []
-    for finding in findings:
-        cells = [escape(cell) for cell in wording.table_row(finding)]
-        if link := links.get(_anchor(finding)):
-            cells[0] = f'<a href="{link}">{cells[0]}</a>'
-        marks = [""] * len(cells)
-        # One window may be the delay of one exchange, so the lowest ratio by itself is not marked.
-        marks[wording.COLUMNS.index("starved")] = _mark(is_starved=bool(finding["starved_s"]))
-        marks[wording.COLUMNS.index("Jain")] = _mark(
-            is_fair=finding["jain_mean"] is None or finding["jain_mean"] >= wording.FAIR_JAIN
+    if len(rows) > TENANTS_SHOWN:
+        shown += (
+            f"<details><summary>{len(rows) - TENANTS_SHOWN} more tenants</summary>{more}</details>"
         )
-        # Sorted by the figures, not by how they are shown; nothing where there is none.
-        values = ["" if finding[key] is None else f"{finding[key]:g}" for key in wording.FIGURES]
-        sorts = [""] * _TEXT_COLUMNS + [f' data-v="{value}"' for value in values]
-        body = "".join(
-            f"<td{_text_class(index) or marks[index]}{sorts[index]}>{cell}</td>"
-            for index, cell in enumerate(cells)
-            if index
-        )
-        rows.append(f'<tr><th scope="row">{cells[0]}</th>{body}</tr>')
     return (
-        f'<table id="groups" data-words="{_TEXT_COLUMNS}"><thead><tr>{heads}</tr></thead><tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table>"
+        f'<section aria-labelledby="tenants"><h2 id="tenants">Tenants</h2>{shown}'
+        '<p class="note">A tenant has the figures of its groups. Of a group of several tenants the log has only the total.</p></section>'
     )
+
+
+def _steps_of(finding: Finding) -> str:
+    """When what is fair changed, and why."""
+    if not finding["steps"]:
+        return ""
+    rows = [wording.step_row(step, finding["dimension"]) for step in finding["steps"]]
+    found = table(("time (UTC)", "cause", "what changed", "fair again"), rows, words=4)
+    return f"<details open><summary>Steps of {escape(finding['group'])}</summary>{found}</details>"
+
+
+def _brokers_of(finding: Finding) -> str:
+    rows = [
+        [one["broker"], *figures_of(wording.BROKERS, one | {"dimension": finding["dimension"]})]
+        for one in finding["brokers"]
+    ]
+    found = table(headings("broker", wording.BROKERS), rows, words=1)
+    return f"<details><summary>Brokers of {escape(finding['group'])} in figures</summary>{found}</details>"
 
 
 def _asked(title: str, anchor: str, asked: ModuleType, findings: Sequence[Finding]) -> str:
@@ -162,37 +192,18 @@ def _asked(title: str, anchor: str, asked: ModuleType, findings: Sequence[Findin
     said = "".join(f"<li>{escape(sentence)}</li>" for sentence in asked.sentences(findings))
     return (
         f'<section aria-labelledby="{anchor}"><h2 id="{anchor}">{title}</h2>'
-        f'<ul class="found">{said}</ul>{_table(asked.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>'
+        f'<ul class="found">{said}</ul>{table(asked.COLUMNS, rows, words=_TEXT_COLUMNS)}</section>'
     )
 
 
 def _scenarios_of(finding: Finding) -> str:
+    """What the log has of a group, and what each scenario would have made of it."""
     if not finding["what_if"] or finding["quota"] is None:
         return ""
-    table = _table(what_if.GROUP_COLUMNS, what_if.rows_of(finding), words=1)
-    return f"<details><summary>What if, for {escape(finding['group'])}</summary>{table}</details>"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
-    """A table whose first column names the row, and whose first `words` columns are text."""
-    heads = "".join(
-        f'<th scope="col"{_text_class(index, words)}>{escape(name)}</th>'
-        for index, name in enumerate(columns)
-    )
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(
-            f"<td{_text_class(index, words)}>{escape(cell)}</td>"
-            for index, cell in enumerate(row)
-            if index
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        '<div class="scroll"><table><thead><tr>'
-        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    entries = [{"scenario": what_if.LOGGED, "change": None}, *finding["what_if"]]
+    rows = [[one["scenario"], *figures_of(wording.SCENARIOS, finding | one)] for one in entries]
+    found = table(headings("scenario", wording.SCENARIOS), rows, words=1)
+    return f"<details><summary>What if, for {escape(finding['group'])}</summary>{found}</details>"
 
 
 def _section(section: Section) -> str:
@@ -210,7 +221,8 @@ def _section(section: Section) -> str:
 {_legend(chart, has_quota=finding["quota"] is not None)}
 <div class="scroll">{head} {label}{rest}</div>
 </figure>
-<details><summary>Brokers of {name} in figures</summary><div class="scroll">{_brokers_table(finding)}</div></details>
+{_steps_of(finding)}
+{_brokers_of(finding)}
 {_scenarios_of(finding)}
 </section>"""
 
@@ -241,31 +253,10 @@ def _legend(chart: Chart, *, has_quota: bool) -> str:
     if has_quota:
         keys.append('<b class="dashed"></b>quota')
     if chart.has_steps:
-        keys.append('<b class="step"></b>step in what is fair')
+        keys.append('<b class="step"></b>step: what is fair changed')
     if chart.has_recovered:
         keys.append('<i class="hatch"></i>records missing, known from totals')
     return '<ul class="legend">' + "".join(f"<li>{key}</li>" for key in keys) + "</ul>"
-
-
-def _brokers_table(finding: Finding) -> str:
-    dimension = finding["dimension"]
-    heads = "".join(
-        f'<th scope="col"{_text_class(index, words=1)}>{name}</th>'
-        for index, name in enumerate(_BROKER_COLUMNS)
-    )
-    rows = []
-    for one in finding["brokers"]:
-        amounts = "".join(
-            f"<td>{escape(figures.amount(one[key], dimension))}</td>"
-            for key in ("wanted", "admitted", "part", "share")
-        )
-        starved = figures.span(one["starved_s"]) if one["starved_s"] else figures.NOTHING
-        rows.append(
-            f'<tr><th scope="row">{escape(one["broker"])}</th>{amounts}'
-            f"<td>{figures.ratio(one['ratio'])}</td>"
-            f"<td{_mark(is_starved=bool(one['starved_s']))}>{starved}</td></tr>"
-        )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _log(facts: LogFacts) -> str:
@@ -309,7 +300,7 @@ def _absences(facts: LogFacts) -> str:
         (broker, what, figures.moment(from_ms), figures.moment(to_ms))
         for from_ms, to_ms, broker, what in sorted(rows)
     ]
-    return _table(("broker", "what", "from (UTC)", "to (UTC)"), cells, words=2)
+    return table(("broker", "what", "from (UTC)", "to (UTC)"), cells, words=2)
 
 
 def _anchor(finding: Finding) -> str:
@@ -319,12 +310,3 @@ def _anchor(finding: Finding) -> str:
         for letter in finding["group"]
     )
     return f"{group}-{finding['kind']}-{finding['dimension']}"
-
-
-def _text_class(index: int, words: int = _TEXT_COLUMNS) -> str:
-    return ' class="text"' if index < words else ""
-
-
-def _mark(*, is_starved: bool = False, is_fair: bool = True) -> str:
-    """Red is for starvation only."""
-    return ' class="bad"' if is_starved else "" if is_fair else ' class="poor"'

@@ -93,6 +93,7 @@ def _changed(windows: GroupWindows, scenario: Scenario) -> GroupWindows:
         brokers=tuple(_names(windows.brokers, fold.shape[1])),
         covered=(windows.covered[:, :, None] * (fold > 0)).max(axis=1),
         weight=windows.weight[:, nearest],
+        is_begun=windows.is_begun[:, nearest],
         refused_by=(),
     )
 

@@ -14,7 +14,7 @@ Parquet. The driver gets the findings, and draws the page from them and the wind
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -54,7 +54,7 @@ WINDOWS_MAX: Final = 2000
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
     """The findings of a report; also `summary.json`."""
 
@@ -67,32 +67,27 @@ class Summary:
     asked: Asked = EVERYTHING
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Headings for a terminal."""
-        return wording.COLUMNS
-
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """Cells for a terminal, a row for each of `groups` or of the worst of them."""
+    def tables(self) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
+        """Headings and cells for a terminal: of the groups, or the worst of them, and of what scenarios would have changed."""
         top = self.asked.top
         groups = worst_first(self.groups)[:top] if top else self.groups
-        return [wording.table_row(group) for group in groups]
+        known = (wording.COLUMNS, [wording.table_row(group) for group in groups])
+        return (
+            [known, (what_if.COLUMNS, scenarios)]
+            if (scenarios := what_if.rows(self.groups))
+            else [known]
+        )
 
-    @property
-    def scenario_columns(self) -> tuple[str, ...]:
-        """Headings of `scenario_rows`."""
-        return what_if.COLUMNS
-
-    @property
-    def scenario_rows(self) -> list[tuple[str, ...]]:
-        """Cells for a terminal: what the scenarios would have changed."""
-        return what_if.rows(self.groups)
+    @cached_property
+    def tenants(self) -> list[dict[str, Any]]:
+        """One for each tenant, kind and dimension."""
+        return by_tenant(self.groups, self.facts.attached, self.asked.tenants)
 
     @property
     def sentences(self) -> list[str]:
         """The findings as sentences."""
         return [
-            *wording.sentences(self.groups, self.facts),
+            *wording.sentences(self.groups, self.facts, self.tenants),
             *compared.sentences(self.groups),
             *what_if.sentences(self.groups),
         ]
@@ -107,7 +102,7 @@ class Summary:
         """`summary.json`."""
         return {
             "groups": list(self.groups),
-            "tenants": by_tenant(self.groups, self.facts.attached, self.asked.tenants),
+            "tenants": self.tenants,
             "log": self.facts.to_json(),
         }
 
@@ -234,7 +229,7 @@ def _write_pages(summary: Summary, staging: Path) -> None:
         assert section.file is not None
         page = render_group(section, summary.facts)
         (staging / section.file).write_text(page, encoding="utf-8")
-    page = render(summary.groups, summary.facts, sections)
+    page = render(summary.groups, summary.facts, sections, summary.tenants)
     (staging / output.PAGE).write_text(page, encoding="utf-8")
 
 

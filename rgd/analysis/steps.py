@@ -47,6 +47,9 @@ class Step:
     cause: str
     #: Windows until everybody had its part; None: not before the next step or the end.
     windows: int | None
+    #: The quota (None: unlimited) or all demand, units per second, or the policy, before and after it; None for a weight.
+    before: float | str | None = None
+    after: float | str | None = None
 
 
 def find_steps(windows: GroupWindows, rates: Rates, fairness: Fairness) -> list[Step]:
@@ -66,32 +69,33 @@ def find_steps(windows: GroupWindows, rates: Rates, fairness: Fairness) -> list[
         if not fairness.is_due[place:until].any():
             continue
         fair = np.flatnonzero(is_fair[place:until])
-        steps.append(
-            Step(
-                at_ms=int(windows.start_ms[place]),
-                cause=_cause(windows, rates, begin, end),
-                windows=int(fair[0]) if len(fair) else None,
-            )
-        )
+        cause, old, new = _cause(windows, rates, wanted, begin, end)
+        count = int(fair[0]) if len(fair) else None
+        steps.append(Step(int(windows.start_ms[place]), cause, count, old, new))
     return steps
 
 
 def note_membership(
-    finding: Mapping[str, Any], changes: Iterable[tuple[str, int]], near_ms: float
+    finding: Mapping[str, Any], changes: Iterable[tuple[str, int, bool]], near_ms: float
 ) -> None:
     """Name `membership` as the cause of steps in the demand near which a broker of the group joined or left.
 
     Args:
         finding: of one group, kind and dimension; its steps are changed.
-        changes: which broker joined or left when, ms since 1970.
+        changes: which broker joined (True) or left when, ms since 1970.
         near_ms: how near is near: a step is at the first window that is wholly after it.
     """
     names = {one["broker"] for one in finding["brokers"]}
-    moments = [at_ms for broker, at_ms in changes if broker in names]
     for step in finding["steps"]:
-        is_near = any(abs(step["at_ms"] - at_ms) <= near_ms for at_ms in moments)
-        if step["cause"] == "demand" and is_near:
+        near = [
+            (broker, is_join)
+            for broker, at_ms, is_join in changes
+            if broker in names and abs(step["at_ms"] - at_ms) <= near_ms
+        ]
+        if step["cause"] == "demand" and near:
             step["cause"] = "membership"
+            for key, is_join in (("joined", True), ("left", False)):
+                step[key] = sorted({broker for broker, joins in near if joins == is_join})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +179,10 @@ def _is_fair(rates: Rates, fairness: Fairness, seconds: Floats) -> Flags:
     )
 
 
-def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
-    """What differs in the log between before and after the step; `demand` if nothing does.
+def _cause(
+    windows: GroupWindows, rates: Rates, wanted: _Signal, begin: int, end: int
+) -> tuple[str, float | str | None, float | str | None]:
+    """What differs in the log between before and after the step, and its values; the demand if nothing does.
 
     The logged integers are compared, because a mean of equal rates is not exactly that rate.
     """
@@ -185,8 +191,15 @@ def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
     has_both = (windows.covered[before] > 0) & (windows.covered[after] > 0)
     changed = rates.quota_logged[before] != rates.quota_logged[after]
     if (changed & has_both).any():
-        return "quota"
+        old, new = (
+            None if np.isnan(quota) else float(quota) for quota in rates.quota[[before, after]]
+        )
+        return "quota", old, new
     if windows.policy[before] != windows.policy[after]:
-        return "policy"
-    is_weighed = (windows.weight[before] != windows.weight[after]) & has_both
-    return "weight" if is_weighed.any() else "demand"
+        return "policy", windows.policy[before], windows.policy[after]
+    if ((windows.weight[before] != windows.weight[after]) & has_both).any():
+        return "weight", None, None
+    old, new = (
+        round(float(level.sum()), 3) for level in wanted.levels[[begin - LEVEL_WINDOWS, end]]
+    )
+    return "demand", old, new

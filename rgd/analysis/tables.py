@@ -2,7 +2,7 @@
 
 Law: `read` returns what `write` was given, except for what no plot needs. A broker that is listed in a window (it has a
 record or demand in it) counts as covering it. A window without a utilisation counts as not judged. A broker that is
-not listed has a weight of 1. Quotas as they were logged are not in the table.
+not listed has a weight of 1. Quotas as they were logged are not in the table, nor when brokers began.
 """
 
 from typing import Any
@@ -95,6 +95,7 @@ def read(table: Any) -> tuple[GroupWindows, Fairness]:
         covered=covered,
         weight=grid("weight", MILLI).astype(np.int64),
         rates={dimension: rates},
+        is_begun=np.zeros(shape, bool),
     )
     utilisation = _floats(table["utilisation"])
     fairness = Fairness(

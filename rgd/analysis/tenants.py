@@ -7,7 +7,7 @@ groups of its namespaces. A group of several tenants is marked as shared, becaus
 its total.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -28,7 +28,7 @@ PARTS_KEPT: Final = 8
 #: Tenants that an error names.
 TENANTS_NAMED_MAX: Final = 5
 #: Figures of groups that a tenant's are the sums of.
-_SUMMED: Final = ("admitted", "wanted", "refused", "unmet")
+_SUMMED: Final = ("admitted", "wanted", "refused", "unmet", "starved_s")
 
 #: By "tenant:..." the groups that the tenant was attached to, by "namespace:..." those of its namespaces.
 Attached = Mapping[str, list[str]]
@@ -130,4 +130,5 @@ def _of_tenant(
                 set().union(*(tenants_of[one["group"]] for one in mine)) - {tenant}
             ),
             **{name: sum(one[name] or 0.0 for one in mine) for name in _SUMMED},
+            "refused_by": dict(sum((Counter(one["refused_by"]) for one in mine), Counter())),
         }

@@ -8,7 +8,7 @@ Law: `later` was made after `earlier` in every sighting, whatever was lost or la
 known for sure (a peer's restart in an old record, a sequence before the log begins) is left out.
 
 A timeline consists of *pieces*: in one piece both clocks ran at the same pace. A wall clock that jumps
-forward against the monotonic one was set, or the machine slept, which only a comparison with other brokers shows.
+against the monotonic one was set, or the machine slept, which only a comparison with other brokers shows.
 What the orders come to is `rgd.analysis.clocks`'s business.
 """
 
@@ -87,7 +87,7 @@ def gather_records(headers: Any, tolerance_ms: float) -> Records:
 
     Args:
         headers: a `pyarrow.Table` of `schema.HEADERS`.
-        tolerance_ms: a wall clock that gains more than this on the monotonic one begins a piece.
+        tolerance_ms: a wall clock that jumps by more than this against the monotonic one begins a piece.
     """
     timelines, place = _timelines(headers)
     sizes = [len(one.sequence) for one in timelines]
@@ -139,7 +139,7 @@ def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
 
 def _pieces(timeline: Timeline, tolerance_ms: float) -> Ints:
     """The piece that each record is of, counted from 0."""
-    gained = np.diff(timeline.clock_ms - timeline.local_ms)
+    gained = np.abs(np.diff(timeline.clock_ms - timeline.local_ms))
     if (gained > tolerance_ms).sum() > JUMPS_MAX:
         tolerance_ms = float(np.partition(gained, -JUMPS_MAX - 1)[-JUMPS_MAX - 1])
     return np.concatenate([[0], np.cumsum(gained > tolerance_ms)]).astype(np.int64)

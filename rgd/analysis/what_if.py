@@ -22,18 +22,6 @@ COLUMNS: Final = (
     "starved",
 )
 
-#: Headings of a group's table of scenarios; `rows_of` gives the cells.
-GROUP_COLUMNS: Final = (
-    "scenario",
-    "quota /s",
-    "admitted /s",
-    "change",
-    "unmet /s",
-    "Jain",
-    "lowest mean ratio",
-    "starved",
-)
-
 #: What the model cannot know.
 CAVEAT: Final = "Scenarios take demand as it was logged: callers that would have adapted to other limits are not modelled."
 
@@ -56,25 +44,6 @@ def rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
                 for name, some in _by_scenario(limited)
             ]
     return table
-
-
-def rows_of(finding: Finding) -> list[tuple[str, ...]]:
-    """The cells of a group's table of scenarios."""
-    dimension = finding["dimension"]
-    logged = {**finding, "scenario": LOGGED, "change": None}
-    return [
-        (
-            one["scenario"],
-            "unlimited" if one["quota"] is None else amount(one["quota"], dimension),
-            amount(one["admitted"], dimension),
-            NOTHING if one["change"] is None else f"{one['change'] * 100:+.1f} %",
-            amount(one["unmet"], dimension),
-            ratio(one["jain_mean"]),
-            ratio(one["lowest_ratio_mean"]),
-            span(one["starved_s"]) if one["starved_s"] else NOTHING,
-        )
-        for one in (logged, *finding["what_if"])
-    ]
 
 
 def sentences(findings: Sequence[Finding]) -> list[str]:

@@ -80,6 +80,8 @@ class GroupWindows:
     #: (W, B); each broker's weight in max-min, thousandths.
     weight: Ints
     rates: dict[str, Rates]
+    #: (W, B); whether an incarnation of the broker began to use the group in the window.
+    is_begun: Flags
     #: Whole units by the level that refused them, as `PIECES` has them; none: nothing, or unknown.
     refused_by: tuple[int, ...] = ()
 
@@ -102,6 +104,8 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
     row = np.searchsorted(numbers, window)
     seconds = _seconds(table, numbers, window_ms)
     covered = grid.add(row, broker, table["covered_ms"])
+    is_begun = np.zeros(covered.shape, bool)
+    is_begun[row[_first(series)], broker[_first(series)]] = True
     return GroupWindows(
         group=pieces["group"][0].as_py(),
         kind=pieces["kind"][0].as_py(),
@@ -120,6 +124,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
             )
             for of in DIMENSIONS
         },
+        is_begun=is_begun,
         refused_by=_refused_by(pieces["refused_by"]),
     )
 
@@ -223,6 +228,11 @@ def _close_gaps(table: Table, series: Ints, broker: Ints, longest_ms: float) -> 
     columns["from_ms"] = columns["to_ms"] - gap_ms[spread]
     columns["broker"] = broker[spread]
     return columns
+
+
+def _first(series: Ints) -> Flags:
+    """Whether a piece is the first of its series; they stand together."""
+    return np.append([True], series[1:] != series[:-1])
 
 
 def _windows_of(gaps: Table, window_ms: int) -> Ints:

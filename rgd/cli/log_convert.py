@@ -38,6 +38,6 @@ def convert(
         done = convert_logs(logs, out, master=master, within=within, progress=tell)
     print(
         printable(
-            f"{out}: {done.segments} segments with {done.rows} rows converted, {done.unchanged} had been or cannot be read"
+            f"{out}: {done.segments} segments with {done.rows} rows converted, {done.unchanged} had been or have no entry yet"
         )
     )

@@ -159,10 +159,8 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 def _print(summary: "Summary") -> None:
-    print_table(summary.columns, summary.rows, text_columns=3)
-    if summary.scenario_rows:
-        print()
-        print_table(summary.scenario_columns, summary.scenario_rows, text_columns=3)
+    for columns, rows in summary.tables:
+        print_table(columns, rows, text_columns=3)
     for sentence in summary.sentences:
         print(printable(sentence))
     print(printable(f"report: {summary.page} ({summary.fetched})"), flush=True)

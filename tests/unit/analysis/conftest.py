@@ -13,7 +13,7 @@ import pytest
 from rgd.analysis.asked import ALWAYS, Asked, TimeRange
 from rgd.analysis.clocks import align_clocks
 from rgd.analysis.discovery import find_segments, segments_within
-from rgd.analysis.fairness import Fairness, fairness_of
+from rgd.analysis.fairness import Fairness, fairness_of, parts_of
 from rgd.analysis.findings import summarise
 from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
@@ -40,9 +40,7 @@ class Logs:
         segments = segments_within(find_segments([str(folder)]), within)
         sampling = Sampling()
         headers = [batch for one in segments for batch in segment_headers(one, sampling, within)]
-        self.clocks = align_clocks(
-            pa.Table.from_batches(headers, arrow(HEADERS)), sampling, round_ms
-        )
+        self.clocks = align_clocks(pa.Table.from_batches(headers, arrow(HEADERS)), round_ms)
         options: Any = {"clocks": self.clocks, "asked": Asked(within), "rows_max": rows_max}
         batches = [
             batch
@@ -64,15 +62,15 @@ class Logs:
 
     def fairness(self, group: str = "gold", dimension: str = "messages") -> Fairness:
         """How fair they were."""
-        return fairness_of(self.windows(group), dimension)
+        windows = self.windows(group)
+        return fairness_of(windows, dimension, *parts_of([windows]))
 
     def found(self, group: str = "gold", dimension: str = "messages") -> dict[str, Any]:
         """What there is to say about them."""
-        windows = self.windows(group)
         return summarise(
-            windows,
+            self.windows(group),
             dimension,
-            fairness_of(windows, dimension),
+            self.fairness(group, dimension),
             window_ms=self.window_ms,
             round_ms=self.round_ms,
         )

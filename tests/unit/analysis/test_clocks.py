@@ -1,7 +1,7 @@
 """The error of each broker's clock is recovered from what the brokers had received of one another.
 
-Not covered: reading headers from segments (test_headers), what the report says of it (test_wording),
-what becomes of the windows (test_corrected_times).
+Not covered: reading headers from segments (test_headers), a clock that is off or jumps and brokers that never received
+one another, by example (test_untrue_logs).
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,6 @@ class Daemon:
     drift: float = 0.0
     #: From which moment to which the machine sleeps.
     sleeps_ms: tuple[float, float] | None = None
-    #: Those that it receives nothing of.
-    deaf_to: frozenset[str] = frozenset()
     true_ms: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -77,8 +75,8 @@ def records_of(
     dice = np.random.default_rng(seed)
     arrived: dict[tuple[int, int], list[tuple[float, int]]] = {}
     for sender, one in enumerate(daemons):
-        for receiver, other in enumerate(daemons):
-            if sender == receiver or one.broker in other.deaf_to:
+        for receiver in range(len(daemons)):
+            if sender == receiver:
                 continue
             size = len(one.true_ms)
             delay = dice.uniform(0, delay_ms, size)
@@ -138,45 +136,12 @@ def worst_error(clocks: Clocks, daemons: Sequence[Daemon], records: Records) -> 
     return float(max(abs(error) for error in errors)) / ROUND_MS
 
 
-def test_a_clock_an_hour_ahead_is_found_and_put_right() -> None:
-    daemons = [
-        Daemon("b1", begin_ms=100),
-        Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)], boot_ms=9e9),
-        Daemon("b3", begin_ms=700),
-    ]
-
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
-
-    (found,) = clocks.errors
-    assert (found.broker, round(found.ahead_ms / 60_000)) == ("b2", 60)
-    assert set(clocks.offsets) == {("b2", f"{1:016x}")}
-    assert worst_error(clocks, daemons, records_of(daemons)) < 1
-    assert clocks.unaligned == ()
-
-
 def test_clocks_that_agree_are_left_as_they_are() -> None:
     daemons = [Daemon("b1"), Daemon("b2", begin_ms=500, ahead_ms=[(0, 900.0)])]
 
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+    clocks = align(records_of(daemons), ROUND_MS)
 
     assert clocks == AS_STAMPED
-
-
-def test_a_clock_that_is_set_in_the_middle_is_right_before_and_put_right_after() -> None:
-    for jump_ms in (HOUR_MS, -HOUR_MS):
-        daemons = [
-            Daemon("b1", begin_ms=100),
-            Daemon("b2", begin_ms=400, ahead_ms=[(0, 0.0), (30_000, jump_ms)]),
-            Daemon("b3", begin_ms=700),
-        ]
-
-        clocks = align(records_of(daemons), round_ms=ROUND_MS)
-
-        (found,) = clocks.errors
-        assert found.broker == "b2"
-        assert abs(found.ahead_ms - jump_ms) < ROUND_MS
-        assert abs(found.from_ms - NOON_MS - 30_000) <= 2 * ROUND_MS
-        assert worst_error(clocks, daemons, records_of(daemons)) < 1
 
 
 def test_a_machine_that_slept_has_no_clock_error() -> None:
@@ -187,7 +152,7 @@ def test_a_machine_that_slept_has_no_clock_error() -> None:
         Daemon("b3", begin_ms=600, rounds=120),
     ]
 
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+    clocks = align(records_of(daemons), ROUND_MS)
 
     assert clocks == AS_STAMPED
 
@@ -195,7 +160,7 @@ def test_a_machine_that_slept_has_no_clock_error() -> None:
 def test_the_clock_of_a_single_broker_is_compared_with_itself() -> None:
     daemons = [Daemon("b1", ahead_ms=[(0, 0.0), (40_000, HOUR_MS)])]
 
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+    clocks = align(records_of(daemons), ROUND_MS)
 
     assert [(one.broker, one.ahead_ms) for one in clocks.errors] == [("b1", HOUR_MS)]
     assert worst_error(clocks, daemons, records_of(daemons)) < 0.01
@@ -206,8 +171,8 @@ def test_most_brokers_decide_and_of_two_the_first_by_name() -> None:
     two = [Daemon("b1"), Daemon("b2", ahead_ms=[(0, HOUR_MS)])]
     three = [*two, Daemon("b3", ahead_ms=[(0, HOUR_MS)])]
 
-    assert [one.broker for one in align(records_of(two), round_ms=ROUND_MS).errors] == ["b2"]
-    (found,) = align(records_of(three), round_ms=ROUND_MS).errors
+    assert [one.broker for one in align(records_of(two), ROUND_MS).errors] == ["b2"]
+    (found,) = align(records_of(three), ROUND_MS).errors
     assert (found.broker, round(found.ahead_ms / HOUR_MS)) == ("b1", -1)
 
 
@@ -219,7 +184,7 @@ def test_a_restart_begins_a_timeline_of_its_own() -> None:
         Daemon("b3", begin_ms=700, rounds=120),
     ]
 
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+    clocks = align(records_of(daemons), ROUND_MS)
 
     (found,) = clocks.errors
     assert found.broker == "b2"
@@ -229,36 +194,21 @@ def test_a_restart_begins_a_timeline_of_its_own() -> None:
 
 def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() -> None:
     daemons = [
-        Daemon("b1", begin_ms=100, deaf_to=frozenset()),
+        Daemon("b1", begin_ms=100),
         Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)]),
         Daemon(
             "b2", begin_ms=90_000, rounds=5, incarnation=2, boot_ms=7.0, ahead_ms=[(0, HOUR_MS)]
         ),
     ]
 
-    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+    clocks = align(records_of(daemons), ROUND_MS)
 
     assert worst_error(clocks, daemons, records_of(daemons)) < 1
     assert clocks.unaligned == ()
 
 
-def test_brokers_that_never_received_one_another_cannot_be_aligned() -> None:
-    apart = [
-        Daemon("b1", deaf_to=frozenset({"b2"})),
-        Daemon("b2", deaf_to=frozenset({"b1"}), ahead_ms=[(0, HOUR_MS)]),
-    ]
-    one_is_apart = [
-        Daemon("b1", deaf_to=frozenset({"b3"})),
-        Daemon("b2", begin_ms=500, deaf_to=frozenset({"b3"})),
-        Daemon("b3", deaf_to=frozenset({"b1", "b2"})),
-    ]
-
-    assert align(records_of(apart), round_ms=ROUND_MS) == Clocks({}, (), ("b1", "b2"))
-    assert align(records_of(one_is_apart), round_ms=ROUND_MS).unaligned == ("b3",)
-
-
 def test_no_records_are_no_trouble() -> None:
-    assert align(records_of([]), round_ms=ROUND_MS) == AS_STAMPED
+    assert align(records_of([]), ROUND_MS) == AS_STAMPED
 
 
 errors_ms = st.one_of(
@@ -302,7 +252,7 @@ def test_times_are_recovered_within_a_round_whatever_the_network_did(
     loss, delay_ms, late, idle = network
 
     records = records_of(daemons, seed=seed, loss=loss, delay_ms=delay_ms, late=late, idle=idle)
-    clocks = align(records, round_ms=ROUND_MS)
+    clocks = align(records, ROUND_MS)
 
     assert clocks.unaligned == ()
     assert worst_error(clocks, daemons, records) <= 1 + delay_ms / ROUND_MS

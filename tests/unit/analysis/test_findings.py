@@ -84,6 +84,18 @@ def test_a_starved_broker_is_named_with_its_time(tmp_path: Path, read_logs: Read
     assert [broker["starved_s"] for broker in found["brokers"]] == [0.0, 4.0]
 
 
+@pytest.mark.parametrize(("rounds", "starved_s"), [(3, 0.0), (4, 4.0)])
+@pytest.mark.parametrize("late_ms", [0, 5000])
+def test_a_broker_that_begins_to_use_a_group_is_starved_only_after_two_rounds(
+    tmp_path: Path, read_logs: ReadLogs, rounds: int, starved_s: float, late_ms: int
+) -> None:
+    """It cannot have its part before the others know its demand; two rounds are in three windows."""
+    log(tmp_path, "broker-1", (late_ms // 1000 + rounds, gold(90, 90)), (9, gold(50, 90)))
+    log(tmp_path, "broker-2", (rounds, gold(5, 90)), (9, gold(50, 90)), start_ms=START_MS + late_ms)
+
+    assert read_logs(tmp_path).found()["starved_s"] == starved_s
+
+
 def test_one_bad_round_starves_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
     log(tmp_path, "broker-1", (5, gold(50, 90)), (1, gold(90, 90)), (5, gold(50, 90)))
     log(tmp_path, "broker-2", (5, gold(50, 90)), (1, gold(5, 90)), (5, gold(50, 90)))

@@ -20,7 +20,7 @@ from rgd.analysis.errors import BadLake, NoLog
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.lake_names import MARKER
-from rgd.analysis.lake_schema import LAKE, columns_of, page
+from rgd.analysis.lake_schema import LAKE, columns_of, described
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.minutes import headers_of, pieces_of
 from rgd.analysis.rows import batches
@@ -153,6 +153,39 @@ def test_a_segment_of_several_days_is_found_by_each_of_them(tmp_path: Path, out:
         within = TimeRange(MIDNIGHT_MS + day * day_ms, MIDNIGHT_MS + (day + 1) * day_ms)
         (said,) = said_of(out, within)
         assert said.contents.records == 15
+
+
+def test_a_segment_that_cannot_be_read_is_named_until_it_can(tmp_path: Path, out: str) -> None:
+    file = log(tmp_path / "b1").close()
+    whole = file.read_bytes()
+    file.write_bytes(b"\xff" * len(whole))
+    assert (convert(file, out), convert(file, out)) == (0, None)
+    for within in (ALWAYS, TimeRange(MIDNIGHT_MS, MIDNIGHT_MS + 1)):
+        (said,) = said_of(out, within)
+        assert (said.contents.segment, said.contents.damaged) == (str(file), 1)
+    file.write_bytes(whole)
+    assert convert(file, out) == 200
+    (said,) = said_of(out)
+    assert (said.contents.records, said.contents.damaged) == (100, 0)
+    assert len(rows_of(out, "segments")) == 1
+
+
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_what_was_torn_or_damaged_is_replaced_though_the_file_has_not_grown(
+    tmp_path: Path, out: str, *, is_torn: bool
+) -> None:
+    maker = log(tmp_path / "b1")
+    at = maker.offset_of(50)
+    file = maker.close()
+    whole = file.read_bytes()
+    # The daemon cuts a torn entry and goes on behind it; a damaged copy is replaced by a good one.
+    torn = whole[:at] + (len(whole) - at).to_bytes(4, "big") + bytes(len(whole) - at - 4)
+    file.write_bytes(torn if is_torn else whole[: at + 40] + b"?" + whole[at + 41 :])
+    assert convert(file, out) == (100 if is_torn else 198)
+    assert convert(file, out) is None
+    file.write_bytes(whole)
+    assert convert(file, out) == 200
+    assert len(rows_of(out, "usage")) == 200
 
 
 def test_a_conversion_that_was_cut_off_is_repeated(
@@ -319,7 +352,7 @@ def test_a_lake_is_claimed_again_and_a_place_that_is_none_refused(out: str) -> N
 
 
 def test_the_page_documents_every_column_and_is_current() -> None:
-    text = page()
-    assert Path("docs/lake.md").read_text(encoding="utf-8") == text
+    text = described()
+    assert Path("docs/lake.md").read_text(encoding="utf-8").endswith(f"\n\n{text}")
     for _, columns in LAKE.values():
         assert all(f"| `{name}` | {kind} | " in text for name, (kind, _) in columns.items())

@@ -15,6 +15,7 @@ import pytest
 
 from rgd.analysis import charts, tables
 from rgd.analysis.page import Section, render, render_group
+from rgd.analysis.tenants import by_tenant
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 pytestmark = pytest.mark.slow
@@ -156,7 +157,7 @@ def uneven(folder: Path, *, admitted: int, broker: str = "poor") -> None:
 
 def heat_of(page: str) -> str:
     """The one row of when it was not fair."""
-    (row,) = re.findall(r'<tr><th scope="row">gold <small>.*?</tr>', page, re.DOTALL)
+    (row,) = re.findall(r'id="when".*?<tbody>\n(<tr>.*?</tr>)', page, re.DOTALL)
     return str(row)
 
 
@@ -217,6 +218,27 @@ def test_names_from_the_log_are_only_text(tmp_path: Path, read_logs: ReadLogs) -
     assert {name for _, attrs in Outline(page).tags for name in attrs if "example" in name} == set()
 
 
+def test_tenants_are_listed_worst_first_with_what_refused_them(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    uneven(tmp_path, admitted=30)
+    logs = read_logs(tmp_path)
+    levels = {"topic": 30, "resource_group": 90}
+    attached = {"tenant:acme": ["gold"], f"tenant:z{HOSTILE}": ["gold", "tin"]}
+    starved = logs.found() | {"group": "tin", "starved_s": 9.0, "refused_by": levels}
+    findings = [logs.found(), starved]
+
+    page = render(findings, logs.facts(), [], by_tenant(findings, attached))
+
+    (body,) = re.findall(r'id="tenants".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    worst = body.strip().partition("\n")[0]
+    assert "&lt;script&gt;" in worst
+    assert ">gold, tin (shared with acme)<" in worst
+    assert 'class="bad" data-v="9">9 s<' in worst
+    assert "resource group 75 %, topic 25 %" in worst
+    assert "Refused by level, retries too: resource group 75 %, topic 25 % (publish, mess" in page
+
+
 def test_the_legend_names_who_has_a_colour_and_counts_the_rest(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
@@ -231,7 +253,9 @@ def test_missing_records_are_hatched_and_steps_marked(tmp_path: Path, read_logs:
     page = page_of(tmp_path, read_logs, lost=3)
 
     assert "records missing, known from totals" in page
-    assert "step in what is fair" in page
+    assert ">demand</text>" in page
+    step = ">2026-11-21 04:11:48</th>.*>demand</td>.*>from 180/s to 20/s</td>.*>at once</td>"
+    assert re.search(step, page)
     assert "6 records are missing" in page
 
 

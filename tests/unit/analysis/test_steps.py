@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rgd.analysis import wording
 from rgd.analysis.steps import Step, find_steps, note_membership
 from rgd.core.policies.model import SharePolicyName
 from tests.support.log_maker import START_MS, LogMaker, Usage
@@ -57,7 +58,7 @@ def test_a_step_in_demand_and_the_rounds_until_everybody_had_its_part(
         (10, 100, [(50, 90), (50, 90)]),
     )
 
-    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "demand", 2)]
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "demand", 2, 90, 180)]
 
 
 def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
@@ -67,7 +68,7 @@ def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs)
         (10, 50, [(25, 90), (25, 90)]),
     )
 
-    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0)]
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0, 100, 50)]
 
 
 @pytest.mark.parametrize("phase_ms", [77, 137, 333])
@@ -170,30 +171,20 @@ def test_rounds_are_not_counted_in_windows_that_are_longer(
     assert [step["rounds"] for step in coarse["steps"]] == [None]
 
 
-def test_a_step_in_a_weight_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
-    for broker in range(2):
-        maker = LogMaker(tmp_path / f"b{broker}", f"b{broker}")
-        maker.rounds(10, Usage("gold", 50, 90, quota=100))
-        if broker == 0:
-            maker.weight *= 3
-        maker.rounds(10, Usage("gold", (75, 25)[broker], 90, quota=100))
-        maker.close()
-
-    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "weight", 0)]
-
-
-def test_a_step_at_which_the_policy_changed_has_that_cause(
-    tmp_path: Path, read_logs: ReadLogs
+@pytest.mark.parametrize("values", [("weight", None, None), ("policy", "max-min", "steal")])
+def test_a_step_at_which_a_weight_or_the_policy_changed_has_that_cause(
+    tmp_path: Path, read_logs: ReadLogs, values: tuple[str, str | None, str | None]
 ) -> None:
-    for broker in range(2):
+    cause, before, after = values
+    policy = SharePolicyName(after or "max-min")
+    for broker, (admitted, wanted) in enumerate([(80, 90), (20, 20)]):
         maker = LogMaker(tmp_path / f"b{broker}", f"b{broker}")
         maker.rounds(10, Usage("gold", 50, 90, quota=100))
-        wanted = (90, 20)[broker]
-        policy = SharePolicyName.STEAL
-        maker.rounds(10, Usage("gold", (80, 20)[broker], wanted, quota=100, policy=policy))
+        maker.weight *= 3 if cause == "weight" and broker == 0 else 1
+        maker.rounds(10, Usage("gold", admitted, wanted, quota=100, policy=policy))
         maker.close()
 
-    assert [step.cause for step in steps(read_logs(tmp_path))] == ["policy"]
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, cause, 0, before, after)]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -221,9 +212,7 @@ def test_a_broker_that_joins_or_leaves_is_the_cause_and_what_it_wants_later_is_n
 
     note_membership(found, logs.facts().changes, 4000)
 
-    assert [step["cause"] for step in found["steps"]] == [
-        "membership",
-        "demand",
-        "demand",
-        "membership",
-    ]
+    causes = [(step["cause"], *step["joined"], *step["left"]) for step in found["steps"]]
+    assert causes == [("membership", "b1"), ("demand",), ("demand",), ("membership", "b1")]
+    told = [wording.step_row(step, "messages")[2] for step in found["steps"]]
+    assert told == ["b1 joined", "from 180/s to 110/s", "from 110/s to 180/s", "b1 left"]

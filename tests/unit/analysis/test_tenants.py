@@ -5,6 +5,7 @@ Not covered: figures of groups (test_findings), a whole report (tests/integratio
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -103,14 +104,15 @@ def test_a_tenants_figures_are_its_groups_or_those_of_its_namespaces() -> None:
     # What acme's namespace uses is charged to acme's own group too.
     groups = {"acme": ["gold"], "big": ["all"], "huge": ["all"], "small": ["silver", "tin"]}
     assert groups_by_tenant(attached) == groups
-    figures = {"admitted": 1.0, "wanted": 2.0, "refused": 1.0, "unmet": 1.0}
+    figures = {"admitted": 1.0, "wanted": 2.0, "refused": 1.0, "unmet": 1.0, "starved_s": 3.0}
+    counted: dict[str, Any] = {**figures, "refused_by": {"topic": 5}}
     findings = [
-        {"group": group, "kind": "publish", "dimension": "messages"} | figures
+        {"group": group, "kind": "publish", "dimension": "messages"} | counted
         for group in ("all", "gold", "silver", "tin")
     ]
     rows = {row["tenant"]: row for row in by_tenant(findings, attached)}
     assert rows["small"]["groups"] == ["silver", "tin"]
-    assert rows["small"]["wanted"] == 4.0
+    assert (rows["small"]["wanted"], rows["small"]["refused_by"]) == (4.0, {"topic": 10})
     assert rows["acme"]["wanted"] == 2.0
     assert rows["big"]["shared_with"] == ["huge"]
     assert rows["small"]["shared_with"] == []

@@ -116,17 +116,6 @@ def test_clocks_of_brokers_that_were_never_in_contact_are_warned_of(
     assert said.startswith("Warning: the times of b0, b1, b2 are as stamped")
 
 
-def test_one_brokers_log_alone_is_no_reason_to_warn(tmp_path: Path, read_logs: ReadLogs) -> None:
-    makers = brokers(tmp_path)
-    play(makers, 10)
-    makers[0].round(FAIR, last=True)
-    makers[0].close()
-
-    facts = read_logs(tmp_path).facts()
-
-    assert log_wording.of_clocks(facts) == []
-
-
 def test_a_broker_that_was_stopped_is_silent_and_not_starved(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:

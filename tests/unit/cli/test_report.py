@@ -3,6 +3,7 @@
 The Spark job is replaced here by what it returns; tests/integration runs the real one.
 """
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,10 +26,10 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]
         options.pop("progress")("reading")
         calls.append((paths, out, options))
         return SimpleNamespace(
-            columns=("group", "kind", "dimension", "wanted /s"),
-            rows=[("[gold]", "publish", "messages", "12.5")],
-            scenario_columns=("scenario", "kind", "dimension", "admitted /s"),
-            scenario_rows=[("policy=steal", "publish", "messages", "13.5")],
+            tables=[
+                (("group", "wanted /s"), [("[gold]", "12.5")]),
+                (("scenario", "admitted /s"), [("policy=steal", "13.5")]),
+            ],
             sentences=["Nobody was starved, \x1b[31mred\x1b[0m neither."],
             page=f"{out}/report.html",
             fetched="2 MB fetched of logs of 1 MB",
@@ -112,3 +113,9 @@ def test_a_log_that_is_not_there_is_refused_by_the_real_analysis(rgd: Rgd, tmp_p
     assert outcome.code == 1
     assert str(tmp_path / "nothing") in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+def test_the_documentation_has_a_table_of_all_options(rgd: Rgd) -> None:
+    shown = re.findall(r"^ +(--\S+ \S+) ", rgd("report", "--help").out, re.MULTILINE)
+    page = Path("docs/report.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(--[^`]+)` \| .+ \| .+ \|$", page, re.MULTILINE) == shown
