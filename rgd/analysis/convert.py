@@ -4,15 +4,14 @@ Law: usage errors are refused before Spark is started. A segment is converted by
 writes where they lie; the driver gets a number of rows for each.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rgd.analysis.asked import ALWAYS, TimeRange
-from rgd.analysis.discovery import Segment, find_segments, segments_within
+from rgd.analysis.discovery import find_segments, segments_within
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.log_facts import check_rows
-from rgd.analysis.session import require_java, require_spark, session
+from rgd.analysis.session import require_java, require_spark, started
 from rgd.analysis.spark_errors import spark_errors
 
 
@@ -57,23 +56,9 @@ def convert_logs(
     require_spark()
     require_java()
     progress(f"starting Spark for {len(segments)} segments")
-    with session(master) as spark, spark_errors():
+    with started(master) as spark, spark_errors():
         progress(f"converting {len(segments)} segments")
-        count = len(segments)
-        places = spark.range(0, count, 1, count)
-        done = places.mapInArrow(_task(segments, out), "rows bigint").collect()
-    rows = [row.rows for row in done if row.rows is not None]
-    return Converted(len(rows), sum(rows), count - len(rows))
-
-
-def _task(segments: Sequence[Segment], out: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """An executor's work on indexes of segments: convert them."""
-
-    def convert(places: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for batch in places:
-            rows = [convert_segment(segments[at], out) for at in batch.column(0).to_pylist()]
-            yield pa.RecordBatch.from_pydict({"rows": pa.array(rows, pa.int64())})
-
-    return convert
+        places = spark.parallelize(segments, len(segments))
+        rows = places.map(lambda segment: convert_segment(segment, out)).collect()
+    done = [count for count in rows if count is not None]
+    return Converted(len(done), sum(done), len(segments) - len(done))

@@ -5,7 +5,7 @@ segment says of itself, the attachments, and the findings, in packets.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,28 +14,26 @@ from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.packets import opened
-from rgd.analysis.schema import HEADERS, PACKED, PACKETS, ddl
+from rgd.analysis.packets import Packet, joined, opened, packed, packet_of, unpacked
+from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.tenants import groups_of, merged_attached
 
 if TYPE_CHECKING:
-    from pyspark import Accumulator
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark import Accumulator, SparkContext
+    from pyspark.core.rdd import RDD
 
-_Work = Callable[[Iterator[Any]], Iterator[Any]]
 #: The columns of `schema.EVALUATED` that the driver gets, in packets.
 FOUND: Final = ("group", "kind", "findings")
 
 #: Windows are written together until they have so many bytes: a file's table of its row groups would outgrow them.
 ROW_GROUP_BYTES: Final = 4 << 20
 
-#: A task holds the pieces of one bucket of groups. There are at least `BUCKETS_MIN` of them: one for `BUCKET_BYTES` of log for
+#: A task holds the pieces of one bucket of groups. A core has one at least, and there is one for `BUCKET_BYTES` of log for
 #: each round of a window, of which at most `BUCKET_ROUNDS_MAX` count.
-BUCKETS_MIN: Final = 16
 BUCKET_BYTES: Final = 256 << 10
 BUCKET_ROUNDS_MAX: Final = 16
 
-#: A task reads whole segments, some of this many bytes; a core has this many tasks, if there are as many segments.
+#: A task reads whole segments, some of this many bytes; a core has at least this many tasks, if there are as many segments.
 TASK_BYTES: Final = 8 << 20
 TASKS_PER_CORE: Final = 4
 
@@ -76,37 +74,46 @@ class Job:
         """Whether some of it is in a lake."""
         return any(segment.is_of_lake for segment in self.segments)
 
-    def compare_clocks(self, spark: "SparkSession") -> Timing:
+    def compare_clocks(self, context: "SparkContext") -> Timing:
         """Learn from the records' headers how far clocks were off, and how long rounds are."""
+        import pyarrow as pa
+
         job = self
         sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
-        def read(indexes: Iterator[Any]) -> Iterator[Any]:
+        def read(segments: Iterable[Segment]) -> Iterator[bytes]:
             from rgd.analysis import minutes
             from rgd.analysis.headers import segment_headers
 
-            for segment in job.segments_at(indexes):
-                if segment.is_of_lake:
-                    yield from minutes.headers_of(segment, sampling)
-                else:
-                    yield from segment_headers(segment, sampling, job.asked.within)
+            for segment in job.counted(segments):
+                batches = (
+                    minutes.headers_of(segment, sampling)
+                    if segment.is_of_lake
+                    else segment_headers(segment, sampling, job.asked.within)
+                )
+                yield from map(packet_of, batches)
 
-        headers = self._indexes(spark).mapInArrow(read, ddl(HEADERS)).toArrow()
+        packets = self._segments(context).mapPartitions(read).collect()
+        headers = pa.concat_tables([arrow(HEADERS).empty_table(), *map(opened, packets)])
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
         clocks = align_clocks(headers, round_ms)
         return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
 
     def evaluate(
-        self, spark: "SparkSession", timing: Timing, window_ms: int, windows: str | None
+        self, context: "SparkContext", timing: Timing, window_ms: int, windows: str | None
     ) -> Results:
         """Reduce and judge all rows, and write the windows as Parquet to a place (`output.WindowFiles`), if there is one."""
-        packets = self._indexes(spark).mapInArrow(self._reduce(timing, window_ms), ddl(PACKETS))
-        together = packets.repartition("bucket").sortWithinPartitions("bucket")
-        packets = together.mapInArrow(
-            self._evaluate(timing, window_ms, windows), ddl(PACKED)
-        ).toArrow()
-        found = [row for packet in packets["packet"] for row in opened(packet).to_pylist()]
+        buckets = self._buckets(context, timing, window_ms)
+        packets = self._segments(context).mapPartitions(self._reduce(timing, window_ms, buckets))
+        together = packets.partitionBy(buckets, int)
+        found = [
+            row
+            for packet in together.mapPartitionsWithIndex(
+                self._evaluate(timing, window_ms, windows)
+            ).collect()
+            for row in opened(packet).to_pylist()
+        ]
         attached = merged_attached(
             (row["group"], row["findings"]) for row in found if row["group"] and row["kind"] is None
         )
@@ -119,30 +126,33 @@ class Job:
         stats = [Stats.from_json(row["findings"]) for row in found if row["group"] is None]
         return Results(stats, attached, findings, groups)
 
-    def _indexes(self, spark: "SparkSession") -> "DataFrame":
-        """A row for each index of `segments`; small segments share a task."""
+    def _segments(self, context: "SparkContext") -> "RDD[Segment]":
+        """The segments; small ones share a task."""
         count, size = len(self.segments), sum(segment.size for segment in self.segments)
-        least = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-        return spark.range(0, count, 1, min(count, max(least, -(-size // TASK_BYTES))))
+        tasks = max(TASKS_PER_CORE * context.defaultParallelism, -(-size // TASK_BYTES))
+        return context.parallelize(self.segments, min(count, tasks))
 
-    def segments_at(self, indexes: Iterator[Any]) -> Iterator[Segment]:
-        """The segments at the indexes in an executor's batches."""
-        for batch in indexes:
-            for index in batch.column(0).to_pylist():
-                yield replace(self.segments[index], count=self.fetched.add)
-
-    def _reduce(self, timing: Timing, window_ms: int) -> _Work:
-        """An executor's work on indexes of segments: read them and reduce them to pieces, in packets."""
-        job = self
+    def _buckets(self, context: "SparkContext", timing: Timing, window_ms: int) -> int:
+        """How many buckets of groups there are; a task judges one."""
         size = sum(segment.log_bytes for segment in self.segments)
         rounds = min(BUCKET_ROUNDS_MAX, max(1, window_ms // timing.round_ms))
-        buckets = max(BUCKETS_MIN, int(size // (rounds * BUCKET_BYTES)))
+        return max(context.defaultParallelism, int(size // (rounds * BUCKET_BYTES)))
 
-        def pieces_of(indexes: Iterator[Any]) -> Iterator[Any]:
+    def counted(self, segments: Iterable[Segment]) -> Iterator[Segment]:
+        """Segments that count what an executor fetches of them."""
+        return (replace(segment, count=self.fetched.add) for segment in segments)
+
+    def _reduce(
+        self, timing: Timing, window_ms: int, buckets: int
+    ) -> Callable[[Iterable[Segment]], Iterator[Packet]]:
+        """An executor's work on segments: read them and reduce them to pieces, in packets."""
+        job = self
+
+        def pieces_of(segments: Iterable[Segment]) -> Iterator[Any]:
             from rgd.analysis import minutes
             from rgd.analysis.reading import segment_pieces
 
-            for segment in job.segments_at(indexes):
+            for segment in job.counted(segments):
                 if segment.is_of_lake:
                     yield from minutes.pieces_of(segment, window_ms, job.asked)
                     continue
@@ -154,36 +164,30 @@ class Job:
                     asked=job.asked,
                 )
 
-        def read(indexes: Iterator[Any]) -> Iterator[Any]:
-            from rgd.analysis.packets import packed
+        def reduce(segments: Iterable[Segment]) -> Iterator[Packet]:
+            return packed(pieces_of(segments), buckets)
 
-            return packed(pieces_of(indexes), buckets)
+        return reduce
 
-        return read
-
-    def _evaluate(self, timing: Timing, window_ms: int, windows: str | None) -> _Work:
-        """An executor's work on packets in the order of their buckets: write the windows, return the rest."""
+    def _evaluate(
+        self, timing: Timing, window_ms: int, windows: str | None
+    ) -> Callable[[int, Iterable[Packet]], Iterator[bytes]]:
+        """An executor's work on the packets of one bucket: write the windows, return the rest."""
         scenarios = self.asked.scenarios
 
-        def run(packets: Iterator[Any]) -> Iterator[Any]:
-            import pyarrow as pa
+        def run(bucket: int, packets: Iterable[Packet]) -> Iterator[bytes]:
             import pyarrow.compute as pc
-            from pyspark import TaskContext
 
             from rgd.analysis.evaluation import evaluate
             from rgd.analysis.output import WindowFiles
-            from rgd.analysis.packets import joined, packet_of, unpacked
 
-            pieces = unpacked(packets)
-            task = TaskContext.get()
-            assert task is not None, "a task has a context"
-            files = None if windows is None else WindowFiles(windows, task.partitionId())
-            batches = evaluate(pieces, window_ms, timing.round_ms, scenarios=scenarios)
+            files = None if windows is None else WindowFiles(windows, bucket)
+            batches = evaluate(unpacked(packets), window_ms, timing.round_ms, scenarios=scenarios)
             for table in joined(batches, ROW_GROUP_BYTES):
                 if files is not None:
                     files.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
                 found = table.filter(pc.is_valid(table["findings"])).select(FOUND)
-                yield pa.RecordBatch.from_pydict({"packet": [packet_of(found)]})
+                yield packet_of(found)
             if files is not None:
                 files.close()
 

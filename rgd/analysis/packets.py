@@ -14,38 +14,39 @@ from zlib import crc32
 
 import numpy as np
 
-from rgd.analysis.schema import PACKETS, PIECES, arrow
+from rgd.analysis.schema import PIECES, arrow
 
 #: Pieces that are packed together.
 PACKED_MAX: Final = 200_000
 #: Pieces in a batch that comes out.
 UNPACKED_MAX: Final = 20_000
 
+#: A bucket and the packet, compressed bytes.
+Packet = tuple[int, bytes]
 
-def packed(batches: Iterable[Any], buckets: int) -> Iterator[Any]:
-    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.PACKETS`."""
+
+def packed(batches: Iterable[Any], buckets: int) -> Iterator[Packet]:
+    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into packets of each bucket."""
     held: list[Any] = []
     known: set[tuple[str | None, str]] = set()
     for batch in batches:
         held.append(_without(known, batch))
         if sum(map(len, held)) >= PACKED_MAX:
-            yield _packets(held, buckets)
+            yield from _packets(held, buckets)
             held = []
     if held:
-        yield _packets(held, buckets)
+        yield from _packets(held, buckets)
 
 
-def unpacked(packets: Iterable[Any]) -> Iterator[Any]:
-    """Turn batches of `schema.PACKETS`, in the order of buckets, into those of `schema.PIECES`."""
-    held: list[Any] = []
-    last = None
-    for batch in packets:
-        for bucket, packet in zip(batch["bucket"].to_pylist(), batch["packet"], strict=True):
-            if bucket != last:
-                yield from _in_order(held)
-                held, last = [], bucket
-            held.append(opened(packet))
-    yield from _in_order(held)
+def unpacked(packets: Iterable[Packet]) -> Iterator[Any]:
+    """Turn the packets of one bucket into batches of `schema.PIECES`, by group and kind."""
+    import pyarrow as pa
+
+    tables = [opened(packet) for _, packet in packets]
+    if tables:
+        table = pa.concat_tables(tables).sort_by([("group", "ascending"), ("kind", "ascending")])
+        tables.clear()
+        yield from table.combine_chunks().to_batches(UNPACKED_MAX)
 
 
 def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
@@ -61,7 +62,7 @@ def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
     return kept
 
 
-def _packets(batches: list[Any], buckets: int) -> Any:
+def _packets(batches: list[Any], buckets: int) -> Iterator[Packet]:
     import pyarrow as pa
 
     table = pa.Table.from_batches(batches, arrow(PIECES))
@@ -72,10 +73,8 @@ def _packets(batches: list[Any], buckets: int) -> Any:
     order = np.argsort(bucket, kind="stable")
     table, bucket = table.take(pa.array(order)), bucket[order]
     starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
-    packets = [packet_of(table[a:b]) for a, b in pairwise([*starts.tolist(), len(table)])]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(bucket[starts]), pa.array(packets)], schema=arrow(PACKETS)
-    )
+    for start, end in pairwise([*starts.tolist(), len(table)]):
+        yield int(bucket[start]), packet_of(table[start:end])
 
 
 def joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
@@ -94,28 +93,19 @@ def joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def opened(packet: Any) -> Any:
-    """The `pyarrow.Table` in a packet, a scalar of a column."""
+def opened(packet: bytes) -> Any:
+    """The `pyarrow.Table` in a packet."""
     import pyarrow as pa
 
-    return pa.ipc.open_stream(packet.as_buffer()).read_all()
+    return pa.ipc.open_stream(packet).read_all()
 
 
 def packet_of(table: Any) -> bytes:
-    """A `pyarrow.Table` as compressed bytes."""
+    """A `pyarrow.Table` or `pyarrow.RecordBatch` as compressed bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
-        stream.write_table(table.combine_chunks())
+        stream.write(table)
     return bytes(sink.getvalue())
-
-
-def _in_order(held: list[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    if held:
-        table = pa.concat_tables(held).sort_by([("group", "ascending"), ("kind", "ascending")])
-        held.clear()
-        yield from table.combine_chunks().to_batches(UNPACKED_MAX)

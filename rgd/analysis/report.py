@@ -27,14 +27,14 @@ from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
 from rgd.analysis.minutes import MINUTE_MS
-from rgd.analysis.session import require_java, require_spark, session
+from rgd.analysis.session import require_java, require_spark, started
 from rgd.analysis.spark_errors import spark_errors
 from rgd.analysis.steps import note_membership
 from rgd.analysis.tenants import by_tenant
 from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from rgd.analysis.page import Section
 
@@ -145,9 +145,9 @@ def run_report(
     size = sum(segment.size for segment in segments)
     progress(f"starting Spark for {len(segments)} segments, {figures.amount(size, 'bytes')}")
     with output.staged(out) as staging:
-        with session(master) as spark, spark_errors():
+        with started(master) as spark, spark_errors():
             progress("comparing clocks")
-            job = Job(tuple(segments), asked, spark.sparkContext.accumulator(0))
+            job = Job(tuple(segments), asked, spark.accumulator(0))
             timing = job.compare_clocks(spark)
             window_ms = window_length_ms(window_s, timing.round_ms, timing.rounds)
             if job.has_lake:
@@ -169,7 +169,7 @@ def run_report(
 
 
 def _then(
-    spark: "SparkSession", job: Job, found: Sequence[Segment], window_ms: int
+    spark: "SparkContext", job: Job, found: Sequence[Segment], window_ms: int
 ) -> list[dict[str, Any]]:
     """The findings of the time range to compare with, by windows of the same length.
 

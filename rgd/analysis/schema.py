@@ -97,9 +97,6 @@ PIECES: Final = _columns(
     stats="string",
 )
 
-#: Pieces between tasks (`rgd.analysis.packets`).
-PACKETS: Final = _columns(bucket="bigint", packet="binary")
-
 #: What one record says of clocks (`rgd.analysis.headers`), read in a pass before the others.
 HEADERS: Final = _columns(
     broker="string",
@@ -142,9 +139,6 @@ WINDOWS: Final = _columns(
 #: What judging gives: windows, with the findings about all of them (JSON) on the first
 #: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
 EVALUATED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
-
-#: What of these the driver gets (`rgd.analysis.jobs.FOUND`).
-PACKED: Final = _columns(packet="binary")
 
 
 def ddl(columns: Columns) -> str:

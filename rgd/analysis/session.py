@@ -25,6 +25,7 @@ from rgd.analysis.errors import JavaMissing, SparkMissing
 from rgd.analysis.spark_errors import explained
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 JAVA_VERSION_MIN: Final = 17
@@ -77,7 +78,16 @@ _LOOPBACK: Final = "127.0.0.1"
 
 @contextmanager
 def session(master: str | None = None) -> Iterator["SparkSession"]:
-    """A Spark session for the time of a report.
+    """A Spark session; `master` and errors are those of `started`."""
+    with started(master) as context:
+        from pyspark.sql import SparkSession
+
+        yield SparkSession.getActiveSession() or SparkSession(context)
+
+
+@contextmanager
+def started(master: str | None = None) -> Iterator["SparkContext"]:
+    """A Spark for the time of a report, without SQL, whose start takes seconds.
 
     Args:
         master: Spark's master URL; None is this machine.
@@ -91,15 +101,15 @@ def session(master: str | None = None) -> Iterator["SparkSession"]:
 
     running = SparkSession.getActiveSession()
     if running is not None:
-        yield running
+        yield running.sparkContext
         return
     require_java()
     require_master(master)
     with (
         tempfile.TemporaryDirectory(prefix="rgd-spark-", ignore_cleanup_errors=True) as scratch,
-        _java(master, Path(scratch)) as spark,
+        _java(master, Path(scratch)) as context,
     ):
-        yield spark
+        yield context
 
 
 def read_rows(
@@ -195,13 +205,12 @@ def _java_version(java: Path) -> int:
 
 
 @contextmanager
-def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
-    """Run Spark's Java process for the time of a session."""
+def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
+    """Run Spark's Java process."""
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
     conf = SparkConf().setAppName("rgd report")
     for name, value in (_SETTINGS | _settings_of(master, scratch)).items():
@@ -217,13 +226,12 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
         context.setLogLevel("ERROR")
         if not str(context.master).startswith("local"):
             context.addPyFile(_zipped(scratch))
-        spark = SparkSession(context)
     except (PySparkException, Py4JError, OSError) as exc:
         _end_java(gateway)
         said = explained(_last_messages(words) or str(exc))
         raise SparkMissing(f"Spark did not start: {said}") from exc
     try:
-        yield spark
+        yield context
     finally:
         context.stop()
         _end_java(gateway)
