@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rgd.core.demand.credit import PART_LEAST, learn_credit
 from rgd.core.demand.slots import Slots
 from rgd.core.demand.unsaid import UnsaidBound
-from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Pair
+from rgd.core.units import NS_PER_MS, NS_PER_S, Pair
 from tests.unit.core.values import ms
 
 NOBODY = (0, 0)
@@ -27,30 +27,16 @@ def bound(*moments: float, retry_after: int = 100) -> UnsaidBound:
     return made
 
 
-def test_within_the_first_slice_everything_counts() -> None:
-    assert bound(0, 1, 2).most(NOBODY, NS_PER_S, ms(99)) == (float("inf"), float("inf"))
-
-
 def test_after_it_a_fresh_group_counts_at_the_first_slices_rate() -> None:
     made = bound(0, 50, 100, 101, 102)
     assert made.most(NOBODY, NS_PER_S, ms(150)) == (20, 200)
     assert bound(0, 50).most(NOBODY, 500 * NS_PER_MS, ms(500)) == (10, 100)
 
 
-def test_a_known_group_counts_four_times_what_was_told_or_its_largest_slice() -> None:
-    made = bound(0, 1, 2, 150, 151)
-    assert made.most((MILLI, MILLI), NS_PER_S, ms(1000)) == (4, 30)
-    assert made.most((MILLI // 10, MILLI), NS_PER_S, ms(1000)) == (3, 30)
-
-
 def test_slices_of_the_window_before_are_forgotten() -> None:
     made = bound(0, 1, 2, 150, 151)
     made.open()
     assert made.most((1, 1), NS_PER_S, ms(1000)) == (2, 20)
-
-
-def test_a_wait_of_nothing_is_a_slice_all_the_same() -> None:
-    assert bound(0, 0, 5, retry_after=0).most(NOBODY, NS_PER_S, ms(10)) == (2000, 20_000)
 
 
 class Belief:
@@ -71,20 +57,6 @@ class Belief:
         self.refused(admitted, 0)
 
 
-def test_refusals_are_believed_in_full_at_first() -> None:
-    assert Belief().part == 1
-
-
-def test_half_of_what_proved_is_believed_of_as_much_refused_as_admitted_work() -> None:
-    credit = Belief()
-    credit.refused(100, 100)
-    credit.cleared(120)
-    assert credit.part == pytest.approx((1 + 0.2) / 2)
-    credit.refused(100, 100)
-    credit.cleared(200)
-    assert credit.part == pytest.approx((1 + 0.6) / 2)
-
-
 def test_retries_without_end_are_believed_a_little() -> None:
     credit = Belief()
     for _ in range(3):
@@ -101,23 +73,6 @@ def test_of_few_refusals_nothing_is_learnt_and_of_many_nearly_all() -> None:
     many.refused(1000, 10_000)
     many.cleared(2000)
     assert many.part == pytest.approx(0.1, abs=0.01)
-
-
-@given(
-    rounds=st.lists(st.tuples(amounts, amounts, st.floats(0.5, 3)), min_size=1, max_size=5),
-    repeated=amounts,
-)
-def test_the_believed_part_stays_a_part_and_refusals_teach_once(
-    rounds: list[tuple[float, float, float]], repeated: float
-) -> None:
-    credit = Belief()
-    for admitted, unsaid, change in rounds:
-        credit.refused(admitted, unsaid)
-        credit.cleared(change * admitted)
-        assert PART_LEAST - 1e-9 <= credit.part <= 1
-    before = credit.part
-    credit.cleared(repeated)
-    assert credit.part == before
 
 
 @given(admitted=amounts, unsaid=amounts, fallen_to=st.floats(0, 0.49))

@@ -77,36 +77,6 @@ def test_a_window_is_told_in_rates_and_totals() -> None:
     assert demand.wanted_total == Pair(60, 500)
 
 
-def test_totals_grow_and_windows_start_afresh() -> None:
-    meter = Metered(Nanos(0))
-    note(meter, admitted=Pair(30, 3), refused=Pair(5, 1))
-    drained(meter)
-    note(meter, admitted=Pair(1, 1), topic="us", now=1500)
-    demand = drained(meter, 2000)
-    assert units(demand.wanted) == (1, 1)
-    assert (demand.refused, demand.topics) == (Pair(), 1)
-    assert (demand.admitted_total, demand.wanted_total) == (Pair(31, 4), Pair(36, 5))
-
-
-def test_a_window_without_a_request_says_nothing_and_ends_all_the_same() -> None:
-    meter = Metered(Nanos(0))
-    assert meter.drain(ms(1000)) is None
-    note(meter, admitted=Pair(10), now=1500)
-    assert units(drained(meter, 2000).admitted) == (10, 0)
-    assert meter.drain(ms(3000)) is None
-    assert meter.measure(ms(3100)).requests == 0
-
-
-def test_retries_are_not_new_demand_but_what_passed_was_wanted() -> None:
-    meter = Metered(Nanos(0))
-    note(meter, refused=Pair(10))
-    note(meter, refused=Pair(10), attempt=2)
-    note(meter, admitted=Pair(10), attempt=3)
-    assert units(drained(meter).wanted) == (10, 0)
-    note(meter, admitted=Pair(25), attempt=2)
-    assert units(drained(meter, 2000).wanted) == (25, 0)
-
-
 def test_what_is_held_back_is_wanted_by_the_last_word_of_each_topic() -> None:
     meter = Metered(Nanos(0))
     note(meter, admitted=Pair(10, 10))
@@ -131,17 +101,6 @@ def test_the_totals_count_the_open_window() -> None:
     assert meter.totals() == (Pair(12, 3), Pair(15, 1))
 
 
-def test_only_so_many_topics_are_told_apart() -> None:
-    meter = Metered(Nanos(0), topics_max=2)
-    for topic in ("a", "b", "c"):
-        note(meter, admitted=Pair(1), topic=topic)
-        meter.counters.hold(Pair(10), topic)
-    meter.counters.hold(Pair(25), "a")
-    demand = drained(meter)
-    assert demand.topics == 2
-    assert units(demand.wanted) == (3 + 25 + 10, 0)
-
-
 # The measured rate.
 
 
@@ -154,68 +113,6 @@ def test_evenly_spaced_callers_are_measured_exactly(rate: float, round_end: floa
     flow(first, rate, 13, round_end)
     assert offered(drained(first, round_end).measured) == pytest.approx(rate, rel=0.001)
     assert offered(drained(meter, 4000).measured) == pytest.approx(rate, rel=0.001)
-
-
-def test_a_step_within_a_round_is_not_diluted() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
-    flow(meter, 300, 1000, 1450)
-    flow(meter, 100, 1450, 2000)
-    measured = drained(meter, 2000).measured
-    assert offered(measured) == pytest.approx(100, rel=0.001)
-
-
-def test_the_slot_of_a_step_counts_until_the_next_one_closes() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    # Noise that hides the difference between the step's slot and the next one.
-    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(150 * MILLI, 1500 * MILLI), hungry=True)
-    flow(meter, 300, 1000, 1020)
-    flow(meter, 100, 1020, 1125)
-    mixed = meter.measure(ms(1125))
-    assert 100 < offered(mixed) < 140
-    flow(meter, 100, 1120, 2000)
-    clean = drained(meter, 2000).measured
-    assert offered(clean) == pytest.approx(100, rel=0.001)
-
-
-def test_a_step_at_the_beginning_of_a_window_is_one() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
-    flow(meter, 100, 1000, 1050)
-    flow(meter, 100, 1050, 1250)
-    assert offered(meter.measure(ms(1250))) == pytest.approx(100, rel=0.001)
-
-
-def test_a_slot_with_one_unit_more_than_the_last_is_no_step() -> None:
-    meter = Metered(Nanos(0))
-    asked = 0
-    for now in range(20, 3000, 20):
-        if now % 1000 == 0:
-            drained(meter, now)
-            tell(meter, Pair(675 * MILLI, 0), Pair(MILLI, 0), hungry=True)
-        wanted = int(675.33 * now / 1000)
-        assert not note(meter, admitted=Pair(wanted - asked, 0), now=now)
-        asked = wanted
-    measured = drained(meter, 3000).measured
-    assert offered(measured) == pytest.approx(675.33, rel=0.002)
-
-
-def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 300, 1000, 1200)
-    demand = drained(meter, 2000)
-    assert demand.measured.offered == Pair()
-    # The log has what was wanted in the round all the same.
-    assert units(demand.wanted) == (60, 600)
 
 
 def test_a_pause_counts_as_time_without_demand() -> None:
@@ -237,20 +134,6 @@ def test_a_fresh_group_is_believed_at_its_first_refusal() -> None:
     assert offered(meter.measure(ms(620))) == pytest.approx(10 / 0.12, rel=0.001)
 
 
-def test_one_request_that_was_granted_is_one_in_a_round() -> None:
-    meter = Metered(Nanos(0))
-    note(meter, admitted=Pair(1), now=990)
-    assert offered(drained(meter).measured) == 1
-
-
-def test_an_early_measure_closes_no_window() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 100, 0, 500)
-    meter.measure(ms(500))
-    flow(meter, 100, 500, 1000)
-    assert drained(meter).admitted_total == Pair(100, 1000)
-
-
 # Jumps.
 
 
@@ -264,22 +147,11 @@ def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
     return meter
 
 
-def test_what_was_told_is_no_jump() -> None:
-    assert flow(told(100, 5), 100, 1000, 2000, refused=True) == []
-    assert flow(told(100, 5), 100, 1000, 2000) == []
-
-
 def test_more_than_was_told_is_a_jump_in_every_slot_while_this_broker_refuses() -> None:
     jumps = flow(told(50, 5), 100, 1000, 2000, refused=True)
     assert len(jumps) in {9, 10}
     assert all(later - earlier >= 99 for earlier, later in pairwise(jumps))
     assert flow(told(50, 5), 100, 1000, 2000) == []
-
-
-def test_less_than_was_told_is_a_jump_where_others_go_short_and_nothing_is_refused() -> None:
-    assert flow(told(200, 5), 100, 1000, 2000) != []
-    assert flow(told(200, 5, hungry=False), 100, 1000, 2000) == []
-    assert flow(told(200, 5), 100, 1000, 2000, refused=True) == []
 
 
 def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
@@ -352,25 +224,3 @@ def test_unsaid_refusals_count_up_to_four_times_what_was_told() -> None:
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
-
-
-def test_a_slice_as_long_as_the_told_wait_counts_whatever_was_told() -> None:
-    meter = Metered(Nanos(0))
-    tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
-    refuse_each(meter, range(0, 1000, 10), retry_after=600)
-    assert units(drained(meter).wanted) == (60, 0)
-
-
-def test_what_proved_to_be_retries_is_not_believed_again() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 20, 0, 1000)
-    refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
-    before = units(drained(meter).wanted)[0]
-    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 20, 1000, 2000)
-    drained(meter, 2000)
-    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 20, 2000, 3000)
-    refuse_each(meter, [2990 + order / 10 for order in range(80)], retry_after=1)
-    assert before == 100
-    assert units(drained(meter, 3000).wanted)[0] < 30

@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import (
-    KINDS,
     NO_SHARES,
     ShareColumns,
-    UsageColumns,
-    order_of,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -42,25 +39,6 @@ share_rows = st.builds(
 
 ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4))
 SHARE_ROW = ShareRow(ROW, (1, None), (None, 0), SharePolicyName.STEAL, Pair(9, 10), sent=False)
-
-
-@given(st.lists(share_rows, max_size=5))
-def test_rows_of_shares_come_out_as_they_were_put_in(rows: list[ShareRow]) -> None:
-    columns = shares_of(*rows)
-    assert list(columns) == rows
-    assert list(columns.usage) == [row.usage for row in rows]
-
-
-@given(st.lists(share_rows, max_size=6))
-def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) -> None:
-    ordered = shares_of(*rows).in_order()
-
-    def slot(row: ShareRow) -> tuple[str, int]:
-        return row.usage.group, KINDS.index(row.usage.kind)
-
-    assert list(ordered) == sorted(rows, key=slot)
-    assert list(ordered.usage) == list(UsageColumns.of(*(row.usage for row in rows)).in_order())
-    assert order_of(ordered.usage).tolist() == list(range(len(rows)))
 
 
 @pytest.mark.slow

@@ -11,12 +11,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.precision import RATES
 from rgd.core.exchange.rate_words import (
-    ADMITTED_BITS,
-    NOT_CODED,
-    CodedColumns,
     coded,
-    joined,
-    rates_of,
 )
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
@@ -39,31 +34,6 @@ def rows_of(rate: st.SearchStrategy[int]) -> st.SearchStrategy[UsageColumns]:
     )
     rows = st.lists(row, max_size=6, unique_by=lambda one: (one.group, one.kind))
     return rows.map(lambda some: UsageColumns.of(*some))
-
-
-def test_the_largest_word_of_codes_is_not_that_of_rows_without() -> None:
-    largest = np.array([len(RATES) - 1] * 2, np.uint16)
-    word = joined(largest, largest)
-    assert word < NOT_CODED
-    assert rates_of(word)[:, 0].tolist() == [RATES[-1]] * 4
-    assert joined(largest, 0 * largest) <= ADMITTED_BITS < joined(0 * largest, largest)
-
-
-@given(rows_of(rates), st.lists(st.integers(0, 5), max_size=4))
-def test_rows_with_words_read_like_rows_with_rates(rows: UsageColumns, places: list[int]) -> None:
-    words = coded(rows)
-    assert isinstance(words, CodedColumns)
-    some = np.array([place for place in places if place < len(rows)], np.int64)
-    for mine, other in (
-        (words, rows),
-        (words.take(some), rows.take(some)),
-        (words.between(1, 3), rows.between(1, 3)),
-        (UsageColumns.join([words, words]), UsageColumns.join([rows, rows])),
-    ):
-        assert mine == other
-        assert other == mine
-        assert list(mine) == list(other)
-        assert mine.is_idle.tolist() == other.is_idle.tolist()
 
 
 @given(st.lists(st.tuples(rows_of(odd_rates), st.booleans(), st.booleans()), max_size=6))

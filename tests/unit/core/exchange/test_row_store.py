@@ -9,7 +9,7 @@ import pytest
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.precision import RATES as RATE_TABLE
 from rgd.core.exchange.rate_words import joined
-from rgd.core.exchange.row_store import Amounts, BrokerRows, RowStore
+from rgd.core.exchange.row_store import Amounts, RowStore
 from rgd.core.runs import Places
 
 COUNT = 6
@@ -37,31 +37,6 @@ def store(form: str) -> RowStore:
     if form == "mixed":
         made.write(rows[::2], amounts("rates", TOPICS[::2], RATES[:, ::2]))
     return made
-
-
-def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> None:
-    holding = BrokerRows()
-    assert len(holding.rows[holding.span]) == 0
-    holding.add(np.array([5, 1, 3]), np.array([10, 11, 12]))
-    assert holding.span == slice(10, 13)
-    holding.add(np.array([4]), np.array([14]))
-    assert sorted(np.arange(20)[holding.span].tolist()) == [10, 11, 12, 14]
-
-
-@pytest.mark.parametrize("rows", [slice(1, 4), np.array([1, 2, 3]), np.array([4, 0, 2])])
-@pytest.mark.parametrize("told", FORMS[:2])
-@pytest.mark.parametrize("held", FORMS)
-def test_what_is_written_into_rows_is_in_those_rows_alone(
-    rows: Places, held: str, told: str
-) -> None:
-    written = store(held)
-    topics, rates = np.array([7, 8, 9]), np.arange(1000, 1120, 10).reshape(4, 3)
-    written.write(rows, amounts(told, topics, rates))
-    expected_topics, expected = TOPICS.copy(), RATES.copy()
-    expected_topics[rows], expected[:, rows] = topics, rates
-    assert written.topics[:COUNT].tolist() == expected_topics.tolist()
-    assert written.rates(slice(0, COUNT)).tolist() == expected.tolist()
-    assert written.rates(np.array([5, 0])).tolist() == expected[:, [5, 0]].tolist()
 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 2])])

@@ -75,39 +75,7 @@ def test_a_name_is_looked_up_once_whatever_part_of_the_groups_a_report_has(
     check(usage_map, "b1", many(2))
 
 
-def test_a_number_whose_slot_was_freed_is_not_taken_for_the_group_that_has_it_now() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1, count=3))
-    usage_map.apply(first)
-    usage_map.remove("b1")
-    usage_map.number_of("b1")
-    usage_map.apply(first)
-    usage_map.apply(again(first, [usage(0, group=f"g{place}") for place in range(3)]))
-    usage_map.index.free(np.arange(3))
-    other = key("other")
-    assert usage_map.index.slot(other) in range(3)
-    rows = many(5, count=3)
-    usage_map.apply(again(first, rows))
-    check(usage_map, "b1", rows)
-    assert usage_map.rows(other) == {}
-
-
 # What is hashed.
-
-
-def test_many_rows_are_hashed_when_it_is_asked_for_and_once() -> None:
-    usage_map = UsageMap()
-    rows = many(1)
-    usage_map.apply(report("b1", *rows))
-    assert not usage_map.is_hashed("b1")
-    assert usage_map.hash_of("b1") == advertised_hash(rows)
-    assert usage_map.is_hashed("b1")
-    usage_map.apply(report("b1", *many(2)))
-    assert not usage_map.is_hashed("b1")
-    usage_map.apply(report("b1", full=True))
-    usage_map.apply(report("b1", usage(1)))
-    assert usage_map.is_hashed("b1")
-    assert usage_map.hash_of("b1") == advertised_hash([usage(1)])
 
 
 def test_a_hash_that_is_known_follows_every_change() -> None:
@@ -131,17 +99,3 @@ def test_a_broker_of_few_rows_or_none_is_always_hashed() -> None:
     assert usage_map.hash_of("b1") == advertised_hash(rows)
     usage_map.remove("b1")
     assert usage_map.is_hashed("b1")
-
-
-def test_columns_that_lie_the_other_way_are_taken_in_alike() -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    usage_map.apply(first)
-    told = again(first, many(2))
-    turned = replace(
-        told.rows,
-        admitted=np.asfortranarray(told.rows.admitted),
-        wanted=np.asfortranarray(told.rows.wanted),
-    )
-    assert len(usage_map.apply(replace(told, rows=turned))) == COUNT
-    check(usage_map, "b1", many(2))
