@@ -4,17 +4,16 @@ import pytest
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
-from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, Request, Together
+from rgd.core.buckets.decision import Decision, Name, OverBacklog, Request, Together
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Dimension, Kind, Pair
-from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
+from rgd.core.units import Dimension, Kind
+from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, ms, rates
 
 HELD = Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(30_000), ms(60_000))
 REFUSED = Blocked(QuotaType.TIME, BacklogAction.REFUSE, ms(0), ms(60_000))
 ASKED = Request(messages=2, bytes=50, namespace=NAMESPACE, topic=TOPIC)
-LEVELS = tuple(Level)
 
 
 @pytest.fixture
@@ -47,32 +46,6 @@ def test_a_block_is_answered_until_the_next_check(
     assert limiter.acquire(ASKED, ms(at)) == expected
 
 
-def test_the_end_of_a_block_counts_at_once(limiter: Limiter) -> None:
-    limiter.block(TOPIC, REFUSED)
-    assert not is_granted(limiter)
-    limiter.block(TOPIC, None)
-    assert is_granted(limiter)
-    assert len(limiter.blocked) == 0
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param(ASKED._replace(group="gold"), id="its group is named"),
-        pytest.param(ASKED._replace(subscription="s"), id="a subscription is named"),
-        pytest.param(ASKED._replace(messages=0, bytes=0), id="of nothing"),
-        pytest.param(ASKED._replace(messages=1 << 62), id="of too much"),
-        pytest.param(ASKED._replace(partial=True), id="of a part"),
-    ],
-)
-def test_whatever_way_a_topic_is_asked_for_it_is_blocked(limiter: Limiter, asked: Request) -> None:
-    limiter.acquire(asked, ms(0))
-    limiter.block(TOPIC, REFUSED)
-    assert isinstance(limiter.acquire(asked, ms(1)), OverBacklog)
-    limiter.block(TOPIC, None)
-    assert not isinstance(limiter.acquire(asked, ms(2)), OverBacklog)
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -84,22 +57,6 @@ def test_whatever_way_a_topic_is_asked_for_it_is_blocked(limiter: Limiter, asked
 def test_nothing_else_is_blocked(limiter: Limiter, asked: Request) -> None:
     limiter.block(TOPIC, REFUSED)
     assert is_granted(limiter, asked)
-
-
-def test_a_blocked_request_is_demand_of_no_group(limiter: Limiter) -> None:
-    is_granted(limiter)
-    state = limiter.state(key())
-    assert state is not None
-    counters = state.counters
-    before = counters.requests, counters.refused_messages, state.messages_tokens
-    limiter.block(TOPIC, HELD)
-    limiter.acquire(ASKED._replace(held=Pair(7, 7)), ms(1))
-    assert (counters.requests, counters.refused_messages, state.messages_tokens) == before
-    assert not counters.held
-    assert state.refused[Level.BACKLOG, Dimension.MESSAGES] == 2
-    assert state.refused[Level.BACKLOG, Dimension.BYTES] == 50
-    assert limiter.blocked.requests == {(QuotaType.SIZE, True): 1}
-    assert state.take_refused()[LEVELS.index(Level.BACKLOG)] == 2
 
 
 def test_what_was_refused_lately_is_known_while_it_is_blocked(limiter: Limiter) -> None:

@@ -27,20 +27,6 @@ def would_grant(one: LevelState, at: float = 0, live_brokers: int = 1) -> int:
     return one.would_grant("gold", live_brokers, ms(at))[0]
 
 
-def test_what_it_forgoes_comes_back_when_the_real_bucket_spills() -> None:
-    one = level(rates(100))
-    assert would_grant(one) == COUNT_MAX
-    one.forgo("gold", 30, 0)
-    assert would_grant(one) == 0
-    assert one.available(START)[0] == 25
-    assert would_grant(one, 60) == 1
-    assert would_grant(one, 1000) == COUNT_MAX
-
-
-def test_at_rate_zero_nothing_would_be_granted() -> None:
-    assert would_grant(level(rates(0)), 1000) == 0
-
-
 def test_that_of_a_group_flows_at_its_even_part_while_the_real_one_is_in_debt() -> None:
     one = level(rates(200), rates(10), group="silver")
     one.take(20, 0)

@@ -13,7 +13,6 @@ from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.unsettled import RECENT_NS
 from rgd.core.policies.model import (
-    NOT_SET,
     Attachments,
     Group,
     Limit,
@@ -29,10 +28,7 @@ from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 START = Nanos(0)
 RATE = rates(400, 4000)
 SAME = LocalLimit(RATE, RATE)
-#: A full bucket.
-FULL = Pair(100, 1000)
 NAME: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
-PUBLISHER: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
 
 
 def limiter(
@@ -100,26 +96,6 @@ def test_older_grants_go_back_first_and_newer_ones_stay() -> None:
     assert one.settle(NAME, Pair(40), Nanos(2 * RECENT_NS)) == Pair(10)
 
 
-def test_a_publishers_first_settlement_gives_back_its_last_grant_and_later_ones_every_grant() -> (
-    None
-):
-    one = limiter()
-    for _ in range(2):
-        ask(one, 20, name=PUBLISHER)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair(20)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair()
-    for _ in range(2):
-        ask(one, 20, name=PUBLISHER)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair(40)
-
-
-@pytest.mark.parametrize(("after", "back"), [(RECENT_NS - 1, 20), (RECENT_NS, 0)])
-def test_a_publishers_first_settlement_gives_back_no_old_grant(after: int, back: int) -> None:
-    one = limiter()
-    ask(one, 20, name=PUBLISHER)
-    assert one.settle(PUBLISHER, Pair(20), Nanos(after)) == Pair(back)
-
-
 def test_what_was_read_beyond_the_grant_is_debt() -> None:
     one = limiter()
     ask(one, 100, 1000)
@@ -141,26 +117,6 @@ def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     assert group.wait(1, 0, START)[0] == 10_003
 
 
-def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
-    one = limiter(split=TopicSplit.EVEN)
-    ask(one, 100, 1000)
-    assert one.settle(NAME, Pair(60, 600), START) == Pair(60, 600)
-    assert left(one) == [Pair(60, 600)] * 2
-    assert ask(one, 100, 1000) == Pair(60, 600)
-
-
-def test_a_topics_weight_is_of_what_it_used_and_needed() -> None:
-    one = limiter(split=TopicSplit.PROPORTIONAL, broker=NOT_SET)
-    assert ask(one, 150, 1500) == FULL
-    one.settle(NAME, Pair(60, 600), START)
-    shares = one.split_of(key("gold", Kind.DISPATCH))
-    assert shares is not None
-    part = shares.part(TOPIC, START)
-    part.close_round(START)
-    # In its first round a topic counts as if it had been there in the one before.
-    assert part.usage == Pair(2 * 40, 2 * 400)
-
-
 def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
     one = limiter(shadow=True)
     ask(one, 100, 1000)
@@ -171,22 +127,6 @@ def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
     group = one.state(key("gold", Kind.DISPATCH))
     assert group is not None
     assert group.shadow_refused == Pair(10)
-
-
-def test_a_change_of_policies_forgets_what_could_be_given_back() -> None:
-    one = limiter()
-    ask(one, 100)
-    one.set_policies(one.snapshot, START)
-    assert one.settle(NAME, Pair(50), START) == Pair()
-
-
-def test_what_was_used_is_charged_also_after_a_change_of_policies() -> None:
-    one = limiter()
-    ask(one, 100)
-    one.set_policies(one.snapshot, START)
-    assert one.settle(NAME, Pair(-5), START) == Pair(-5)
-    # No more goes back than was charged under these policies.
-    assert one.settle(NAME, Pair(50), START) == Pair(5)
 
 
 # What peers and the log learn.
@@ -235,20 +175,3 @@ def test_what_was_refused_to_a_reader_that_gives_back_is_no_demand(attempt: int)
     # One message in a hundred milliseconds.
     assert logged.admitted == logged.wanted == Pair(10_000)
     assert row.wanted.messages < 12_000
-
-
-def test_what_is_retracted_after_its_round_changes_no_later_one() -> None:
-    house = House()
-    house.limiter.settle(ASKED, Pair(), ms(0))
-    name = Request(messages=100, group="gold", topic=TOPIC, partial=True)
-    house.limiter.acquire(name, ms(0))
-    house.limiter.settle(ASKED, Pair(), ms(0))
-    answer = house.limiter.acquire(name, ms(900))
-    assert isinstance(answer, Decision)
-    house.end(1000)
-    assert house.logged().usage.wanted.messages > house.logged().usage.admitted.messages
-    house.limiter.settle(ASKED, Pair(answer.messages), ms(1010))
-    house.ask(30, at=1500)
-    house.end(2000)
-    # The next round has 30 granted, less what was given back.
-    assert house.logged().usage.wanted == Pair((30 - answer.messages) * 1000)

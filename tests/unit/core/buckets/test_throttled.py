@@ -10,14 +10,14 @@ from typing import NamedTuple
 import pytest
 
 from rgd.core.bounds import BucketBounds
-from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
+from rgd.core.buckets.decision import Decision, Level, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttled, ThrottledTable
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import MILLI, NS_PER_MS, Dimension, Kind, Nanos
-from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms
+from rgd.core.units import MILLI, Dimension, Kind, Nanos
+from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key
 
 START = Nanos(0)
 NAME = "audit"
@@ -162,58 +162,12 @@ def test_the_example_of_broker_50_topic_60_subscription_40() -> None:
     assert (found.messages, found.bytes) == (60, 0)
 
 
-def test_a_level_that_lowers_to_nothing_keeps_the_next_ones_from_counting() -> None:
-    one = limiter(Has(broker=0, topic=0, subscription=0))
-    read(one)
-    found = counted(one)
-    assert found is not None
-    assert found.messages_events == (1, 0, 0, 0)
-
-
 def test_bytes_are_evaluated_after_the_messages_are_gone() -> None:
     one = limiter(Has(broker=0), Has(topic=50))
     read(one, READ, READ)
     found = counted(one)
     assert found is not None
     assert (found.messages_events, found.bytes_events) == ((1, 0, 0, 0), (0, 0, 1, 0))
-
-
-def test_all_groups_of_a_read_are_one_level() -> None:
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
-    groups = {
-        name: Group(name, Limit(dispatch=rates(has, None)))
-        for name, has in (("space", 50), ("tenant", 40))
-    }
-    attach = Attachments({"acme": "tenant"}, {NAMESPACE: "space"})
-    made.set_policies(PolicySnapshot(groups, attach), START)
-    read(made, 0)
-    for name, has in (("space", 50), ("tenant", 40)):
-        state = made.state(key(name, Kind.DISPATCH))
-        assert state is not None
-        state.take(DEPTH - has, 0)
-    assert read(made).messages == 40
-    found = counted(made)
-    assert found is not None
-    assert found.messages_events == (0, 1, 0, 0)
-
-
-def test_a_topics_part_of_a_group_counts_as_the_group() -> None:
-    one = limiter(Has(group=50), split=TopicSplit.EVEN)
-    assert read(one).messages == 50
-    found = counted(one)
-    assert found is not None
-    assert found.messages_events == (0, 1, 0, 0)
-
-
-def test_a_shadow_group_counts_nothing() -> None:
-    one = limiter(Has(group=50), shadow=True)
-    assert read(one).messages == READ
-    assert counted(one) is None
-    one = limiter(Has(group=50, topic=60), shadow=True)
-    read(one)
-    found = counted(one)
-    assert found is not None
-    assert found.messages_events == (0, 0, 1, 0)
 
 
 @pytest.mark.parametrize("only", [Level.RESOURCE_GROUP, Level.SUBSCRIPTION])
@@ -228,64 +182,12 @@ def test_a_single_level_counts_each_refusal(only: Level) -> None:
     assert sum(found.messages_events) == 3
 
 
-def test_a_full_bucket_that_grants_a_whole_read_by_debt_does_not_lower_it() -> None:
-    # The topic's bucket is full, and grants what is larger than itself to one caller only.
-    one = limiter(Has(topic=DEPTH, subscription=60))
-    assert not read(one, DEPTH + 1, partial=False).granted
-    found = counted(one)
-    assert found is not None
-    assert found.messages_events == (0, 0, 0, 1)
-    one = limiter(NONE, Has(topic=DEPTH, subscription=60))
-    assert not read(one, 0, DEPTH + 1, partial=False).granted
-    found = counted(one)
-    assert found is not None
-    assert found.bytes_events == (0, 0, 0, 1)
-    # A level that refuses for one dimension would grant the other.
-    one = limiter(Has(topic=60), Has(topic=DEPTH))
-    assert not read(one, READ, DEPTH + 1, partial=False).granted
-    found = counted(one)
-    assert found is not None
-    assert (found.messages_events, found.bytes_events) == ((0, 0, 1, 0), (0, 0, 0, 0))
-    # A caller that accepts a part gets no debt.
-    one = limiter(Has(topic=DEPTH, subscription=60))
-    assert read(one, DEPTH + 1).messages == 60
-    found = counted(one)
-    assert found is not None
-    assert found.messages_events == (0, 0, 1, 1)
-
-
 def test_a_granted_read_and_a_read_without_a_subscription_count_nothing() -> None:
     one = limiter(Has(topic=50))
     read(one, 50)
     read(one, subscription=None)
     read(one, kind=Kind.PUBLISH)
     assert len(one.throttled) == 0
-
-
-def test_a_read_that_is_too_large_is_an_error_and_no_event() -> None:
-    one = limiter(Has(topic=50))
-    request = Request(
-        Kind.DISPATCH, 10**9, namespace=NAMESPACE, topic=TOPIC, subscription=NAME, partial=False
-    )
-    assert isinstance(one.acquire(request, START), TooLarge)
-    assert counted(one) is None
-
-
-def test_throttled_time_is_that_of_the_waits_overlaps_once() -> None:
-    table = ThrottledTable()
-
-    def time_ms(now: int) -> float:
-        found = table.of(TOPIC, NAME, ms(now))
-        assert found is not None
-        return found.throttled_ns / NS_PER_MS
-
-    table.count((TOPIC, NAME), 1, 5, 0, 100, ms(0))
-    assert time_ms(40) == 40
-    table.count((TOPIC, NAME), 1, 5, 0, 100, ms(50))
-    assert time_ms(100) == 100
-    assert time_ms(1000) == 150
-    table.count((TOPIC, NAME), 1, 5, 0, 10, ms(1000))
-    assert time_ms(2000) == 160
 
 
 def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour() -> None:
