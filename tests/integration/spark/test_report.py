@@ -208,9 +208,9 @@ def log_policies(folder: Path, at_ms: int, **attached: dict[str, str]) -> None:
     """Log what is attached, and a round a second later in which nothing was asked."""
     groups = {group: Group(group) for names in attached.values() for group in names.values()}
     policies = PolicySnapshot(groups, Attachments(**attached))
-    writer = SegmentWriter(folder, "b9")
-    writer.append(PoliciesInForce(Sender("b9", 1), policies, 7), at_ms)
-    writer.append(RoundRecord(Sender("b9", 1), 1, NS_PER_S), at_ms + 1000)
+    writer = SegmentWriter(folder, "other")
+    writer.append(PoliciesInForce(Sender("other", 1), policies, 7), at_ms)
+    writer.append(RoundRecord(Sender("other", 1), 1, NS_PER_S), at_ms + 1000)
     writer.close()
 
 
