@@ -68,7 +68,6 @@ PLACES = (
     ("sharing", "refresh"),
     ("sharing", "refresh_all"),
     ("sharing", "set_policies"),
-    ("sharing", "_aim"),
     ("sharing", "_targets"),
     ("sharing", "share_out"),
     ("sharing._damping", "aim"),

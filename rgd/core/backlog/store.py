@@ -7,9 +7,8 @@ counts, because the topic's broker knows better. A report that is not repeated i
 The check runs every `interval_ns` while there are topics, and when it is asked for.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from rgd.core.backlog.model import (
     Eviction,
@@ -25,9 +24,6 @@ from rgd.core.jobs import Job
 from rgd.core.policies.model import BacklogAction, Backlogs
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
 from rgd.core.units import Nanos
-
-#: Topics that are looked at for each new one, to forget those that were dropped.
-FORGET_PER_NEW: Final = 2
 
 
 class BacklogStore:
@@ -49,9 +45,7 @@ class BacklogStore:
         self._bounds = bounds
         self._block = block
         self._topics: dict[str, TopicState] = {}
-        #: Each topic once, in the order of checking; and some that were dropped since the last check.
-        self._order: deque[TopicState] = deque()
-        #: The names of all topics, copied only if one came or went; None: not copied yet.
+        #: The names of all topics, copied only if one came or went; None: not copied yet. A check goes through them.
         self._names: list[str] | None = None
         #: The partitions of each partitioned topic.
         self._partitions: dict[str, dict[str, None]] = {}
@@ -202,9 +196,6 @@ class BacklogStore:
             self.check_at = Nanos(now + self.settings.interval_ns)
         self._topics[topic] = state
         self._names = None
-        self._order.append(state)
-        if not self.is_checking:
-            self._forget_dropped()
         self.namespaces[namespace_of_topic(topic)] += 1
         if (partitioned := partitioned_topic_of(topic)) is not None:
             self._partitions.setdefault(partitioned, {})[topic] = None
@@ -239,33 +230,17 @@ class BacklogStore:
         else:
             self._evicting.pop(topic, None)
 
-    def _forget_dropped(self) -> None:
-        """Look at more topics than were added, so that dropped ones do not pile up."""
-        for _ in range(min(FORGET_PER_NEW, len(self._order))):
-            self._next()
-
-    def _next(self) -> TopicState | None:
-        """Turn to the next topic; None if it was dropped."""
-        state = self._order.popleft()
-        if self._topics.get(state.report.topic) is not state:
-            return None
-        # Also if its check raises: it is checked the next time.
-        self._order.append(state)
-        return state
-
     def _slices(self) -> Iterator[None]:
-        # The topics are not copied: that would take some milliseconds for 100,000 of them.
-        left = len(self._order)
-        while left > 0:
-            subscriptions = 0
-            for _ in range(min(left, self._bounds.slice_topics)):
-                left -= 1
-                if (state := self._next()) is not None:
-                    subscriptions += len(state.report.subscriptions)
-                    self._visit(state)
-                if subscriptions >= self._bounds.slice_subscriptions:
-                    break
-            yield
+        topics = subscriptions = 0
+        for name in self.names():
+            topics += 1
+            if (state := self._topics.get(name)) is not None:
+                subscriptions += len(state.report.subscriptions)
+                self._visit(state)
+            bounds = self._bounds
+            if topics >= bounds.slice_topics or subscriptions >= bounds.slice_subscriptions:
+                yield
+                topics = subscriptions = 0
         self.checks += 1
 
     def _visit(self, state: TopicState) -> None:

@@ -20,8 +20,7 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.core.backlog.store import BacklogStore
-from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.effects import Append, Effect, Fault
+from rgd.core.broker.effects import Append, BacklogChecked, Effect, Evict, Fault
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -45,11 +44,12 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.mode import Mode, Signal
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
-from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
+from rgd.core.broker.parts import limiter_of, peers_of
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_reader import ShardReader
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
@@ -94,11 +94,10 @@ class Broker:
         self._now = now
         self.leases = Leases(self.limiter, settings.bounds.leases)
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
-        self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds)
-        self.shard_reader = shard_reader_of(self.peers, self.usage, self.sharing, self.shards)
+        self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
         self.membership = Membership(
             self.peers, self.usage, self.sharing, sender=self.shards, reader=self.shard_reader
         )
@@ -174,10 +173,12 @@ class Broker:
         if event.now < self._now:
             event = replace(event, now=self._now)
         effects: list[Effect] = []
+        gap_ns, self._now = event.now - self._now, event.now
         try:
+            effects += self._notice_gap(gap_ns, event.now)
             # One by one, so that the effects before an exception are there.
-            for effect in self._happen(event):
-                effects.append(effect)  # noqa: PERF402 -- `extend` does not promise it
+            for effect in self._handlers[type(event)](event):
+                effects.append(effect)
         except InvariantBroken:
             raise
         except Exception as error:
@@ -240,12 +241,6 @@ class Broker:
 
     # Handlers, one for each event.
 
-    def _happen(self, event: Event) -> Iterator[Effect]:
-        """The effects of an event, as they come about."""
-        gap_ns, self._now = event.now - self._now, event.now
-        yield from self._notice_gap(gap_ns, event.now)
-        yield from self._handlers[type(event)](event)
-
     def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., Iterable[Effect]]]:
         return {
             Started: self._on_started,
@@ -254,10 +249,10 @@ class Broker:
             ShardOpened: self._on_shard_opened,
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
-            BacklogsReported: self._backlog_work.on_reported,
-            BacklogsWithdrawn: self._backlog_work.on_withdrawn,
-            BacklogEvicted: self._backlog_work.on_evicted,
-            BacklogCheckAsked: self._backlog_work.on_check_asked,
+            BacklogsReported: self._on_backlogs_reported,
+            BacklogsWithdrawn: self._on_backlogs_withdrawn,
+            BacklogEvicted: self._on_backlog_evicted,
+            BacklogCheckAsked: self._on_backlog_check_asked,
             StockReportReceived: self.stock.on_report,
             StockBrokersListed: self.stock.on_listed,
             Stopping: self._on_stopping,
@@ -297,7 +292,7 @@ class Broker:
             self._end_round,
             self._share_out,
             self._clean_up,
-            self._backlog_work.work,
+            self._check_backlogs,
             self.stock.work,
         )
         return RoundRobin(slices, self._worked)
@@ -368,6 +363,35 @@ class Broker:
         few = self.sharing.set_policies(snapshot, now, changes)
         self.limiter.set_policies(snapshot, now, changes)
         self.sharing.share_out(few, now)
+
+    def _on_backlogs_reported(self, event: BacklogsReported) -> Iterable[Effect]:
+        for report in event.reports:
+            self.backlogs.report(report, event.now)
+        return ()
+
+    def _on_backlogs_withdrawn(self, event: BacklogsWithdrawn) -> Iterable[Effect]:
+        for topic in event.topics:
+            self.backlogs.withdraw(topic, event.source)
+        return ()
+
+    def _on_backlog_evicted(self, event: BacklogEvicted) -> Iterable[Effect]:
+        self.backlogs.evicted_now(event.eviction)
+        return ()
+
+    def _on_backlog_check_asked(self, _event: BacklogCheckAsked) -> Iterable[Effect]:
+        self.backlogs.ask()
+        return ()
+
+    def _check_backlogs(self, now: Nanos) -> Iterator[Effect]:
+        """Do a slice of a check of backlogs, if one is due."""
+        store, due_at = self.backlogs, self.backlogs.due_at(now)
+        if due_at is None or now < due_at:
+            return
+        before = store.checks
+        if named := store.work(now):
+            yield Evict(tuple(named))
+        if store.checks != before:
+            yield BacklogChecked(store.checks, store.began_at, store.visited)
 
     def _on_stopping(self, event: Stopping) -> Iterator[Effect]:
         if not self._is_started:

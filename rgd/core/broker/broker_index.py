@@ -39,7 +39,7 @@ class SharedOut:
         shares: Ints = self.columns.of_rows.take(own, 0)
         if len(own) < self.groups:
             shares_of_own = shares
-            shares = self.columns.idle_at(index)
+            shares = self.columns.idle(np.arange(self.groups), np.array(index))
             shares[self.rows.group.take(own)] = shares_of_own
         for at, table in self.others:
             shares[at] = table[:, index]

@@ -2,16 +2,11 @@
 
 from rgd.core.broker.exchange_state import NAME_CONFLICT_ROUNDS
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.shard_reader import Marks, ShardReader
-from rgd.core.broker.shard_sender import ShardSender
-from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.levels import ShareOf
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.shards import Shard
-from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.units import NS_PER_MS
 
 
 def limiter_of(settings: BrokerSettings, first_share: ShareOf) -> Limiter:
@@ -24,20 +19,6 @@ def limiter_of(settings: BrokerSettings, first_share: ShareOf) -> Limiter:
         settings.bounds.buckets,
     )
     return Limiter(buckets, first_share, topic_split=settings.topic_split)
-
-
-def shard_reader_of(
-    peers: Peers, usage: UsageMap, sharing: Sharing, sender: ShardSender
-) -> ShardReader:
-    """The shards that are read, if rows come in shards."""
-
-    def refresh(shard: Shard, now: Nanos) -> None:
-        sharing.refresh(sharing.shards.of_shard(sharing.slots_in_use, shard), now)
-
-    reader = ShardReader(peers, usage, sender, marks=Marks(refresh, sharing.refresh))
-    if reader.is_used:
-        sharing.shards.reader = reader
-    return reader
 
 
 def peers_of(settings: BrokerSettings) -> Peers:

@@ -13,9 +13,9 @@ Laws:
 Phases are changed here alone, in `work`. docs/decisions/0041 has the reasons.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Listen, Publish
 from rgd.core.broker.link import Link
 from rgd.core.broker.shard_phase import CODES, Phase
 from rgd.core.broker.shard_sender import ShardSender
+from rgd.core.broker.sharing import Sharing
 from rgd.core.exchange.columns import Codes, Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Report
@@ -70,32 +71,20 @@ class Joined:
         self.asked_at.pop(broker, None)
 
 
-class Marks(NamedTuple):
-    """What has to be computed again."""
-
-    #: The shares of all groups in use of a shard.
-    shard: Callable[[Shard, Nanos], None]
-    #: The shares of these groups, by slot id.
-    slots: Callable[[Ints, Nanos], None]
-
-
 class ShardReader:
     """The shards of this broker's own layout; with one shard, none at all."""
 
     def __init__(
-        self,
-        peers: Peers,
-        usage: UsageMap,
-        sender: ShardSender,
-        *,
-        marks: Marks,
+        self, peers: Peers, usage: UsageMap, sharing: Sharing, sender: ShardSender
     ) -> None:
         self._settings = settings = sender.settings
         self._identity = sender.identity
         self._peers = peers
         self._usage = usage
         self._sender = sender
-        self._refresh, self._mark = marks
+        self._sharing = sharing
+        if self.is_used:
+            sharing.shards.reader = self
         self.joined: dict[int, Joined] = {}
         #: [shards] the code of each shard's phase.
         self._codes: Codes = np.full(settings.shards, CODES[Phase.COLD], np.uint8)
@@ -259,7 +248,7 @@ class ShardReader:
         missing = one.missing.get(broker)
         if missing is not None and missing[0] <= report.sequence:
             del one.missing[broker]
-        self._mark(self._usage.apply(report), now)
+        self._sharing.refresh(self._usage.apply(report), now)
         if report.more:
             if steps > 1:
                 one.equal.discard(broker)
@@ -380,7 +369,8 @@ class ShardReader:
     def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
         one.phase = phase
         self._codes[one.shard.number] = CODES[phase]
-        self._refresh(one.shard, now)
+        sharing = self._sharing
+        sharing.refresh(sharing.shards.of_shard(sharing.slots_in_use, one.shard), now)
 
 
 def _named(shard: Shard) -> str:

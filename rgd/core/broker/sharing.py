@@ -296,7 +296,7 @@ class Sharing:
         self._rests.add(int(rows[len(slots) - 1]), now)
 
     def share_out(self, slots: Ints, now: Nanos) -> None:
-        """Read the policies of groups in use where they may have changed, and recompute their shares."""
+        """Read the policies of groups in use where they may have changed, and put their shares in force as damping allows."""
         self._is_marked[slots] = False
         unread = slots[self._policies.is_unread[slots]]
         if len(unread):
@@ -305,7 +305,12 @@ class Sharing:
                 if not exists:
                     self._end(slot)
             slots = slots[self._is_in_use[slots]]
-        self._aim(slots, now)
+        targets = self._targets(slots)
+        differs = either(targets != self._target[slots]) | self._is_adrift[slots]
+        slots, targets = slots[differs], targets[differs]
+        if len(slots):
+            self._target[slots] = targets
+            self._announce(slots, self._damping.aim(slots, targets, now, self.damping_ns), now)
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
@@ -415,16 +420,6 @@ class Sharing:
         self._marked_at[fresh] = now
         self._is_marked[fresh] = True
         self._has_marks |= len(slots) > 0
-
-    def _aim(self, slots: Ints, now: Nanos) -> None:
-        """Recompute shares, and put them in force as damping allows."""
-        targets = self._targets(slots)
-        differs = either(targets != self._target[slots]) | self._is_adrift[slots]
-        slots, targets = slots[differs], targets[differs]
-        if len(slots):
-            self._target[slots] = targets
-            in_force = self._damping.aim(slots, targets, now, self.damping_ns)
-            self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
         """Give the gate the rates in force that it does not have yet."""

@@ -10,7 +10,7 @@ Law: columns of one value have the same length, and each (group, kind) occurs on
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from rgd.core.buckets.decision import Level
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
+from rgd.core.runs import Places
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Pair
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-_Column = TypeVar("_Column", bound=np.generic)
 
 #: A kind and a policy are encoded as their index in these tuples.
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
@@ -96,36 +96,20 @@ class UsageColumns:
 
     def take(self, places: Ints) -> "UsageColumns":
         """The rows at these indexes."""
-        return UsageColumns(
-            groups=taken(self.groups, places),
-            kinds=self.kinds[places],
-            topics=self.topics[places],
-            admitted=self.admitted[places],
-            wanted=self.wanted[places],
-        )
+        return UsageColumns(taken(self.groups, places), **_picked(self, _USAGE_ARRAYS, places))
 
     def between(self, begin: int, end: int) -> "UsageColumns":
         """The rows from index `begin` to before `end`; copies no numbers."""
-        return UsageColumns(
-            groups=self.groups[begin:end],
-            kinds=self.kinds[begin:end],
-            topics=self.topics[begin:end],
-            admitted=self.admitted[begin:end],
-            wanted=self.wanted[begin:end],
-        )
+        some = slice(begin, end)
+        return UsageColumns(self.groups[some], **_picked(self, _USAGE_ARRAYS, some))
 
     @classmethod
     def join(cls, parts: Sequence["UsageColumns"]) -> "UsageColumns":
         """The rows of all parts, one part after another."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            groups=tuple(chain.from_iterable(part.groups for part in parts)),
-            kinds=_joined([part.kinds for part in parts], np.uint8, ()),
-            topics=_joined([part.topics for part in parts], np.int64, ()),
-            admitted=_joined([part.admitted for part in parts], np.int64, (2,)),
-            wanted=_joined([part.wanted for part in parts], np.int64, (2,)),
-        )
+        groups = tuple(chain.from_iterable(part.groups for part in parts))
+        return cls(groups, **_joined((NO_USAGE, *parts), _USAGE_ARRAYS))
 
     def in_order(self) -> "UsageColumns":
         """The rows sorted by group, publish before dispatch: the order on the wire."""
@@ -181,48 +165,23 @@ class ShareColumns:
 
     def take(self, places: Ints) -> "ShareColumns":
         """The rows at these indexes."""
-        return ShareColumns(
-            usage=self.usage.take(places),
-            share=self.share[places],
-            quota=self.quota[places],
-            policies=self.policies[places],
-            refused=self.refused[places],
-            sent=self.sent[places],
-            admitted_total=self.admitted_total[places],
-            wanted_total=self.wanted_total[places],
-            refused_by=self.refused_by[places] if len(self.refused_by) else _NO_LEVELS,
-        )
+        arrays = _picked(self, _SHARE_ARRAYS, places)
+        levels = self.refused_by[places] if len(self.refused_by) else _NO_LEVELS
+        return ShareColumns(self.usage.take(places), refused_by=levels, **arrays)
 
     def between(self, begin: int, end: int) -> "ShareColumns":
         """The rows from index `begin` to before `end`; copies no numbers."""
-        return ShareColumns(
-            usage=self.usage.between(begin, end),
-            share=self.share[begin:end],
-            quota=self.quota[begin:end],
-            policies=self.policies[begin:end],
-            refused=self.refused[begin:end],
-            sent=self.sent[begin:end],
-            admitted_total=self.admitted_total[begin:end],
-            wanted_total=self.wanted_total[begin:end],
-            refused_by=self.refused_by[begin:end],
-        )
+        arrays = _picked(self, (*_SHARE_ARRAYS, "refused_by"), slice(begin, end))
+        return ShareColumns(self.usage.between(begin, end), **arrays)
 
     @classmethod
     def join(cls, parts: Sequence["ShareColumns"]) -> "ShareColumns":
         """The rows of all parts, one part after another."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            usage=UsageColumns.join([part.usage for part in parts]),
-            share=_joined([part.share for part in parts], np.int64, (2,)),
-            quota=_joined([part.quota for part in parts], np.int64, (2,)),
-            policies=_joined([part.policies for part in parts], np.uint8, ()),
-            refused=_joined([part.refused for part in parts], np.int64, (2,)),
-            sent=_joined([part.sent for part in parts], np.bool_, ()),
-            admitted_total=_joined([part.admitted_total for part in parts], np.int64, (2,)),
-            wanted_total=_joined([part.wanted_total for part in parts], np.int64, (2,)),
-            refused_by=_joined_levels(parts),
-        )
+        usage = UsageColumns.join([part.usage for part in parts])
+        arrays = _joined((NO_SHARES, *parts), _SHARE_ARRAYS)
+        return cls(usage, refused_by=_joined_levels(parts), **arrays)
 
     def in_order(self) -> "ShareColumns":
         """The rows sorted by group, publish before dispatch: the order in the log."""
@@ -277,10 +236,18 @@ def taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
     return tuple(groups[place] for place in places.tolist())
 
 
+def _picked(
+    rows: UsageColumns | ShareColumns, names: Sequence[str], places: Places
+) -> dict[str, NDArray[Any]]:
+    """Some of the rows of these arrays."""
+    return {name: getattr(rows, name)[places] for name in names}
+
+
 def _joined(
-    columns: Sequence[NDArray[_Column]], kind: type[_Column], shape: tuple[int, ...]
-) -> NDArray[_Column]:
-    return np.concatenate([np.zeros((0, *shape), kind), *columns])
+    parts: Sequence[UsageColumns | ShareColumns], names: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """These arrays of all parts, one part after another."""
+    return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
 
 def _pairs_of(column: Ints) -> Iterator[Pair]:
@@ -323,5 +290,14 @@ def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns
     return True
 
 
+_USAGE_ARRAYS: Final = ("kinds", "topics", "admitted", "wanted")
+_PAIR_ARRAYS: Final = ("share", "quota", "refused", "admitted_total", "wanted_total")
+_SHARE_ARRAYS: Final = (*_PAIR_ARRAYS, "policies", "sent")
+
 NO_USAGE: Final = UsageColumns.of()
-NO_SHARES: Final = ShareColumns.join([])
+NO_SHARES: Final = ShareColumns(
+    usage=NO_USAGE,
+    policies=np.zeros(0, np.uint8),
+    sent=np.zeros(0, np.bool_),
+    **dict.fromkeys(_PAIR_ARRAYS, pairs([])),
+)

@@ -120,49 +120,19 @@ class Shares:
             (Evenly.joined(spare[0]), Evenly.joined(spare[1])),
         )
 
-    def idle_at(self, index: int) -> Ints:
-        """[groups, 2] what `idle` gives the broker with this index in each group."""
-        shares = np.full((len(self.is_limited[0]), 2), NO_RATE)
+    def idle(self, group: Ints, broker_index: Ints) -> Ints:
+        """[..., 2] the shares of live brokers that have no row, by group and index; both are broadcast."""
+        shares = np.full((*np.broadcast_shapes(group.shape, broker_index.shape), 2), NO_RATE)
         for k, limited in enumerate(self.is_limited):
             if np.count_nonzero(limited):
-                floors, spare = self.floors[k], self.spare[k]
-                share = floors.base + spare.base
-                share += index < floors.more
-                share += index < spare.more
-                if np.count_nonzero(limited) < len(limited):
-                    share[~limited] = NO_RATE
-                shares[:, k] = share
+                share = self.floors[k].of(group, broker_index)
+                share += self.spare[k].of(group, broker_index)
+                shares[..., k] = np.where(limited.take(group), share, NO_RATE)
         return shares
 
     def idle_all(self, brokers: int) -> Ints:
         """[groups, brokers, 2] what `idle` gives each broker in each group."""
-        shares = np.full((len(self.is_limited[0]), brokers, 2), NO_RATE)
-        index = np.arange(brokers)
-        for k, limited in enumerate(self.is_limited):
-            if np.count_nonzero(limited):
-                floors, spare = self.floors[k], self.spare[k]
-                share = (floors.base + spare.base)[:, None] + (index < floors.more[:, None])
-                share += index < spare.more[:, None]
-                if np.count_nonzero(limited) < len(limited):
-                    share[~limited] = NO_RATE
-                shares[..., k] = share
-        return shares
-
-    def idle(self, group: Ints, broker_index: Ints) -> Ints:
-        """[asked, 2] the shares of live brokers that have no row."""
-        return np.stack(
-            [
-                np.where(
-                    limited[group],
-                    floors.of(group, broker_index) + spare.of(group, broker_index),
-                    NO_RATE,
-                )
-                for limited, floors, spare in zip(
-                    self.is_limited, self.floors, self.spare, strict=True
-                )
-            ],
-            axis=1,
-        )
+        return self.idle(np.arange(len(self.is_limited[0]))[:, None], np.arange(brokers))
 
 
 def share_out(

@@ -14,7 +14,6 @@ from rgd.app.backlogs import Backlogs
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.bounds import BOUNDS, Bounds
-from rgd.core.broker.backlog_work import BacklogWork
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -258,14 +257,15 @@ class SmallDaemon:
 
     def _handle(self, event: Event) -> None:
         """Backlogs: what the core does with them, a check at once."""
-        work = BacklogWork(self.store)
         match event:
-            case BacklogsReported():
-                work.on_reported(event)
-            case BacklogsWithdrawn():
-                work.on_withdrawn(event)
-            case BacklogEvicted():
-                work.on_evicted(event)
+            case BacklogsReported(reports=reports):
+                for report in reports:
+                    self.store.report(report, event.now)
+            case BacklogsWithdrawn(source=source, topics=topics):
+                for topic in topics:
+                    self.store.withdraw(topic, source)
+            case BacklogEvicted(eviction=eviction):
+                self.store.evicted_now(eviction)
             case BacklogCheckAsked():
                 asyncio.get_running_loop().call_soon(self._check)
             case _:

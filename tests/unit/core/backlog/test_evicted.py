@@ -1,9 +1,7 @@
 """When an eviction counts: once it was carried out, whoever does that; what is named is counted apart."""
 
 from rgd.core.backlog.model import QuotaType, Source
-from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.events import BacklogEvicted
-from tests.unit.core.backlog.topics import EU, EVICT, House, report, s, size_quota, sub
+from tests.unit.core.backlog.topics import EU, EVICT, House, report, size_quota, sub
 
 
 def test_a_pushed_topics_eviction_counts_once_a_report_when_its_broker_confirms_it() -> None:
@@ -23,20 +21,19 @@ def test_a_pushed_topics_eviction_counts_once_a_report_when_its_broker_confirms_
 
 def test_a_polled_topics_eviction_counts_once_a_report_when_it_was_carried_out() -> None:
     house = House(topics={EU: size_quota(50, EVICT)})
-    work = BacklogWork(house.store)
     house.report(report(sub("a"), sub("b"), source=Source.POLLED))
     house.check()
     first, second = house.state().evictions
     assert house.store.evicted == {}
     assert house.store.exceeded[QuotaType.SIZE, EVICT] == 1
-    assert work.on_evicted(BacklogEvicted(s(2), first)) == []
-    work.on_evicted(BacklogEvicted(s(2), second))
+    house.store.evicted_now(first)
+    house.store.evicted_now(second)
     # Both subscriptions are one eviction of the topic's backlog.
     assert house.store.evicted == {QuotaType.SIZE: 1}
     assert (house.state().evicted_size, house.state().evicted_time) == (1, 0)
     house.report(report(sub("a"), source=Source.POLLED), at=3)
     house.check(at=4)
-    work.on_evicted(BacklogEvicted(s(5), house.state().evictions[0]))
+    house.store.evicted_now(house.state().evictions[0])
     assert house.store.evicted == {QuotaType.SIZE: 2}
 
 

@@ -125,7 +125,9 @@ def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> N
 
 def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
     house = House()
-    house.report(FULL)
+    house.report(
+        *(replace(FULL, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))
+    )
     house.store.ask()
     house.store.work(s(1))
     assert (house.store.is_checking, house.store.next_check) == (True, 2)
