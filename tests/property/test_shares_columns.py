@@ -153,7 +153,7 @@ def test_of_one_broker_the_idle_shares_of_all_groups_are_those_asked_for_singly(
     of_all = shares.idle_all(case.brokers)
     for index in range(case.brokers):
         singly = shares.idle(groups, np.full(len(groups), index)).tolist()
-        assert shares.idle_at(index).tolist() == singly
+        assert shares.idle(groups, np.array(index)).tolist() == singly
         assert of_all[:, index].tolist() == singly
 
 

@@ -138,7 +138,7 @@ def test_rows_are_sent_whole_only_while_somebody_reads_them_so() -> None:
     assert all(member.broker.shards.is_whole for member in house.members)
     usage = house.members[-1].broker.usage
     assert usage.count_of("broker-0") == len(DEMAND[0])
-    assert usage.hash_of("broker-0") == house.members[0].broker.rounds.advertised_hash
+    assert usage.hash_of("broker-0") == house.members[0].broker.rounds.suppression.hash_of()
     house.world.stop(house.members.pop())
     house.run_s(2)
     assert all(not member.broker.shards.is_whole for member in house.members)
@@ -193,7 +193,7 @@ def _assert_held(house: House) -> None:
         for other in house.members:
             for shard in member.shards:
                 held = member.broker.usage.hash_of(other.name, shard)
-                assert held == other.broker.rounds.hash_of(shard)
+                assert held == other.broker.rounds.suppression.hash_of(shard)
 
 
 def test_a_last_report_that_is_lost_is_missed() -> None:

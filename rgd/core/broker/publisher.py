@@ -193,9 +193,10 @@ class Publisher:
     def report_state(self, shard: Shard, now: Nanos) -> Iterator[Effect]:
         """Send the full state of a shard: all its parts at once, because the hash is that of all rows."""
         rounds = self._of.rounds
-        for slots, span in parts_of_state(rounds.index, rounds.advertised_slots(shard)):
+        advertised = rounds.suppression.advertised_slots(shard)
+        for slots, span in parts_of_state(rounds.index, advertised):
             is_last = span.end == ALL_ROWS.end
-            rows = rounds.advertised_at(slots)
+            rows = rounds.suppression.advertised_at(slots)
             yield self.report(rows, now, span=span, more=not is_last, shard=shard)
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
@@ -232,7 +233,7 @@ class Publisher:
             period_ns=max(1, now - self._round_began),
             rows=rows,
             full=span is not None,
-            rows_hash=of.rounds.hash_of(shard),
+            rows_hash=of.rounds.suppression.hash_of(shard),
             weight=self._settings.weight,
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),

@@ -39,7 +39,6 @@ from rgd.core.exchange.columns import (
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.precision import rounded
-from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
@@ -71,7 +70,7 @@ class Rounds:
         self.index = index
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
-        self._suppression = Suppression(
+        self.suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
             sharing.quotas,
@@ -113,35 +112,14 @@ class Rounds:
         self.windows_lost = 0
 
     @property
-    def advertised_hash(self) -> int:
-        """The hash of all rows that are advertised and not taken back."""
-        return self._suppression.advertised_hash
-
-    @property
     def follows_up(self) -> bool:
         """Whether another early report should follow the last one."""
         return bool(self._follow_up or self.urgent)
 
-    def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
-        """The slot ids of the rows of a shard that are advertised and not taken back."""
-        return self._suppression.advertised_slots(shard)
-
-    def set_layouts(self, layouts: Iterable[int]) -> None:
-        """Set the layouts of shards that the rows are sent in."""
-        self._suppression.set_layouts(layouts)
-
-    def hash_of(self, shard: Shard) -> int:
-        """The hash of all rows of a shard that are advertised and not taken back."""
-        return self.advertised_hash if shard == WHOLE else self._suppression.hash_of_shard(shard)
-
-    def advertised_at(self, slots: Ints) -> UsageColumns:
-        """The advertised rows of some of these slot ids."""
-        return self._suppression.advertised_at(slots)
-
     def advertised_demand(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
         """[keys] the advertised demand of each group, (messages, bytes) in Milli per second."""
         slots = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
-        wanted = self._suppression.advertised_demand(slots)
+        wanted = self.suppression.advertised_demand(slots)
         wanted[slots == NO_SLOT] = 0
         return [(messages, size) for messages, size in wanted.tolist()]
 
@@ -210,13 +188,13 @@ class Rounds:
         states, slots = list(compress(states, has_slot)), slots[has_slot]
         if not states:
             return NO_USAGE
-        is_new = ~self._suppression.is_advertised(slots)
+        is_new = ~self.suppression.is_advertised(slots)
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
         short = self._sharing.is_short(slots)
         counters = self._counters(states)
         measured = self.demand.measure(counters, now)
-        rows = self._suppression.steadied(slots, _rows(states, _kinds(states), measured))
-        picked = self._suppression.pick(slots, rows, anyway=False)
+        rows = self.suppression.steadied(slots, _rows(states, _kinds(states), measured))
+        picked = self.suppression.pick(slots, rows, anyway=False)
         self._sent_early.update(slots[picked].tolist())
         self._advertise(states, slots, short, measured)
         return rows.take(picked)
@@ -225,7 +203,7 @@ class Rounds:
         """Begin the end of a round."""
         self.is_ending = True
         self._follow_up = []
-        self._suppression.next_round()
+        self.suppression.next_round()
         self._snapshot = self._sharing.snapshot
         self._joined, self._closed = None, []
         self._free_dropped()
@@ -249,7 +227,7 @@ class Rounds:
         self._pending, self._block = _NO_ROWS, None
         self._closed, self._unclosed, self._joined = [], None, None
         self.is_ending = False
-        self._suppression.rehash()
+        self.suppression.rehash()
         self.demand.recover()
 
     def _step(self, now: Nanos) -> None:
@@ -284,7 +262,7 @@ class Rounds:
 
     def is_unused(self, begin: int, end: int) -> Flags:
         """[slots] from `begin` to before `end`: whether nothing of the slot id is advertised."""
-        return ~self._suppression.is_advertised(np.arange(begin, end))
+        return ~self.suppression.is_advertised(np.arange(begin, end))
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
@@ -304,7 +282,7 @@ class Rounds:
             slots = slots[has_slot]
         self._closed.append(slots)
         short = self._sharing.is_short(slots)
-        closed = self.demand.close(counters, self._suppression.is_advertised(slots), now)
+        closed = self.demand.close(counters, self.suppression.is_advertised(slots), now)
         if closed is None:
             return
         kept = closed.kept
@@ -315,8 +293,8 @@ class Rounds:
     def _log(self, block: _Block) -> None:
         """Pick the rows that are worth a report, note what is advertised, and log the block."""
         rows = _rows(block.states, block.kinds, block.closed.measured)
-        rows = self._suppression.steadied(block.slots, rows)
-        picked = self._suppression.pick(block.slots, rows)
+        rows = self.suppression.steadied(block.slots, rows)
+        picked = self.suppression.pick(block.slots, rows)
         self._picked.append(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
         # One by one, because the set may have 100,000, and a block some hundreds.
@@ -344,11 +322,11 @@ class Rounds:
         self, states: Sequence[GroupState], slots: Ints, short: Flags, measured: Measured
     ) -> None:
         """Give the demand table what is advertised, so that it detects the next jump."""
-        advertised = self._suppression.advertised_demand(slots)
+        advertised = self.suppression.advertised_demand(slots)
         limited = self._sharing.quotas(slots) != NO_RATE
         counters = [state.counters for state in states]
         self.demand.advertise(counters, advertised, measured.estimates, limited, short)
-        is_advertised = self._suppression.is_advertised(slots).tolist()
+        is_advertised = self.suppression.is_advertised(slots).tolist()
         for state, known in zip(states, is_advertised, strict=True):
             state.reported = known
 
@@ -375,7 +353,7 @@ class Rounds:
         keys = self.index.keys
         gone = [slot for slot in slots.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
-            forgotten = self._suppression.forget(np.array(gone, np.int64))
+            forgotten = self.suppression.forget(np.array(gone, np.int64))
             self._gone = UsageColumns.join([self._gone, forgotten])
         if len(self._unclosed):
             return False
@@ -384,7 +362,7 @@ class Rounds:
 
     def _not_closed(self) -> Ints:
         """Advertised slot ids whose groups may be deleted."""
-        advertised = self._suppression.advertised_slots()
+        advertised = self.suppression.advertised_slots()
         if self._sharing.snapshot is not self._snapshot:
             return advertised
         # While the policies stay, only groups that were not closed can be deleted.

@@ -65,7 +65,7 @@ class Report:
     rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
     #: These rows are all of the sender's rows in `span`: the receiver deletes any others there.
     full: bool = False
-    #: `advertised_hash` over every row that the sender advertises at present.
+    #: The hash (`rgd.core.exchange.rows_hash`) of every row that the sender advertises at present.
     rows_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000

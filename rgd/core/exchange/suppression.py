@@ -92,15 +92,6 @@ class Suppression:
         self._shard_hashes: dict[int, Hashes] = {}
         self._round = 0
 
-    @property
-    def advertised_hash(self) -> int:
-        """Hash of every row advertised at present, 63 bits."""
-        return self._hash & HASH_MASK
-
-    def advertised_at(self, slots: Ints) -> UsageColumns:
-        """The advertised rows of these groups, all of which are among `advertised_slots`."""
-        return self._rows(slots)
-
     def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
         """The slots of the rows of a shard that are advertised and not taken back."""
         slots = np.flatnonzero(self._is_advertised)
@@ -117,9 +108,10 @@ class Suppression:
             hashes = kept.get(layout)
             self._shard_hashes[layout] = self._hash_of_shards(layout) if hashes is None else hashes
 
-    def hash_of_shard(self, shard: Shard) -> int:
+    def hash_of(self, shard: Shard = WHOLE) -> int:
         """Hash of every row of a shard advertised at present, 63 bits; of a layout that is kept."""
-        return int(self._shard_hashes[shard.of][shard.number]) & HASH_MASK
+        whole = self._hash if shard == WHOLE else int(self._shard_hashes[shard.of][shard.number])
+        return whole & HASH_MASK
 
     def is_advertised(self, slots: Ints) -> Flags:
         """[slots] whether a row of these groups is advertised."""
@@ -167,7 +159,7 @@ class Suppression:
         """Remove what is advertised of these groups: idle rows to send, in the order of slots."""
         self._make_room()
         slots = slots[self._is_advertised[slots]]
-        advertised = self._rows(slots)
+        advertised = self.advertised_at(slots)
         idle = UsageColumns(
             groups=advertised.groups,
             kinds=advertised.kinds,
@@ -225,7 +217,8 @@ class Suppression:
         self._wanted[slots] = rows.wanted
         self._count(slots[self._is_advertised[slots]], np.add)
 
-    def _rows(self, slots: Ints) -> UsageColumns:
+    def advertised_at(self, slots: Ints) -> UsageColumns:
+        """The advertised rows of these groups, all of which are among `advertised_slots`."""
         if len(slots) == 0:
             return NO_USAGE
         keys = [self._index.keys[slot] for slot in slots.tolist()]

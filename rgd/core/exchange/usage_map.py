@@ -152,7 +152,7 @@ class UsageMap:
         return sum(map(len, self._holdings_of(broker)))
 
     def hash_of(self, broker: str, shard: Shard = WHOLE) -> int:
-        """`advertised_hash` of one broker's rows; computed from all of them unless `is_hashed`."""
+        """The hash of one broker's rows; computed from all of them unless `is_hashed`."""
         number = self._numbers.get(broker)
         if number is None:
             return 0

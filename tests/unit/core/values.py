@@ -91,4 +91,5 @@ def report(
 
 def advertised(by: Rounds | Suppression) -> UsageColumns:
     """All rows that are advertised and not taken back."""
-    return by.advertised_at(by.advertised_slots())
+    suppression = by.suppression if isinstance(by, Rounds) else by
+    return suppression.advertised_at(suppression.advertised_slots())

@@ -163,7 +163,7 @@ def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
     assert idle.is_idle
     assert list(house.log[-1]) == []
     assert house.told() == {}
-    assert house.rounds.advertised_hash == 0
+    assert house.rounds.suppression.hash_of() == 0
     assert house.end(3000) == []
 
 

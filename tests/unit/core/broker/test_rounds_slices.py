@@ -64,7 +64,7 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
     assert {row.admitted_total.messages for row in house.log[-1]} == {3}
-    assert house.rounds.advertised_hash == advertised_hash(rows)
+    assert house.rounds.suppression.hash_of() == advertised_hash(rows)
     for name in MANY:
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
@@ -133,7 +133,7 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_befor
     # The law of columns: a group and kind comes once.
     assert len(set(told.groups)) == len(told.groups)
     mirror.apply(Report(Sender("b1", 1), 9, 1, told))
-    assert mirror.hash_of("b1") == house.rounds.advertised_hash
+    assert mirror.hash_of("b1") == house.rounds.suppression.hash_of()
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
@@ -153,7 +153,7 @@ def test_groups_that_went_are_taken_back_in_slices() -> None:
         rows = house.finish()
         assert sorted(row.group for row in rows if row.is_idle) == ["fourth", "trial"]
         left = advertised_hash(row for row in rows if not row.is_idle)
-        assert house.rounds.advertised_hash == left
+        assert house.rounds.suppression.hash_of() == left
     assert slices[0] < slices[1]
 
 
@@ -171,7 +171,7 @@ def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged() -> Non
     mirror.apply(report("b1", *house.early(500)))
     mirror.apply(report("b1", *house.end(1000)))
     assert set(mirror.rows_of("b1")) == {key("gold")}
-    assert mirror.hash_of("b1") == house.rounds.advertised_hash
+    assert mirror.hash_of("b1") == house.rounds.suppression.hash_of()
     assert [row.usage.group for row in house.log[-1]] == ["gold"]
     assert house.logged().admitted_total == Pair(3)
 
