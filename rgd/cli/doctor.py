@@ -78,7 +78,9 @@ def _findings(setup: Setup, door: Door, *, reports: bool) -> "list[Finding]":
     except ConfigError:
         raise
     except RgdError as error:
-        if is_named:
-            return [Finding("daemon", State.FAULT, str(error))]
         seen = str(error)
-    return asyncio.run(examine(settings, seen, reports=reports))
+    findings = asyncio.run(examine(settings, seen, reports=reports))
+    if is_named and isinstance(seen, str):
+        silent = Finding("daemon", State.FAULT, seen)
+        return [silent if one.check == silent.check else one for one in findings]
+    return findings

@@ -126,6 +126,14 @@ async def a_daemon_dies(scene: Scene) -> None:
     await scene.broken(lambda page: page["rgd_peers"] == 0)
 
 
+async def the_cluster_is_gone(scene: Scene) -> None:
+    """The one daemon dies, so that nothing is scraped any more."""
+    daemon = await scene.start()
+    await scene.sound()
+    await daemon.kill()
+    scene.after.append({})
+
+
 async def the_exchange_ends(scene: Scene) -> None:
     broker = EmbeddedBroker(scene.folder / "exchange")
     scene.stack.push_async_callback(broker.stop)
@@ -275,6 +283,7 @@ Fault = Callable[[Scene], Awaitable[None]]
 #: What each fault is paged for. `RgdDegraded` comes after a quarter of an hour where `/readyz` names it.
 FAULTS: dict[Fault, set[str]] = {
     a_daemon_dies: {"RgdDaemonMissing"},
+    the_cluster_is_gone: {"RgdGone"},
     the_exchange_ends: {"RgdIsolated", "RgdPoliciesOld", "RgdDegraded"},
     policies_were_never_known: {
         *("RgdNotReady", "RgdPoliciesUnknown", "RgdServerErrors"),

@@ -12,6 +12,7 @@ import subprocess
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import kubernetes_validate
@@ -202,6 +203,11 @@ def test_settings_and_the_pod_around_them_agree(target: str, tmp_path: Path) -> 
     scheme = "HTTP" if settings.http.tls_cert is None else "HTTPS"
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"].get("scheme", "HTTP") == scheme
+    # Commands in the pod ask this pod, also one that is not ready: no Service is between them.
+    environ = {one["name"]: one.get("value", "") for one in container["env"]}
+    asked = urlsplit(environ.get("RGD_URL", "http://127.0.0.1")).hostname
+    own = {alias["ip"]: alias["hostnames"] for alias in pod.get("hostAliases", ())}
+    assert asked == "127.0.0.1" or asked in own["127.0.0.1"]
     # The log outlives the pod; or its pod is never evicted for it, and it goes to a tier.
     assert settings.log.dir.is_relative_to(STATE)
     mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}

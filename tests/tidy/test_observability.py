@@ -30,7 +30,8 @@ _METRIC = re.compile(r"\b(?:rgd|pulsar)_[a-z_]+\b")
 
 #: Scrapes of a page, 15 s apart: 20 minutes.
 HELD = 80
-#: Scrapes of the last page where it does not last: a daemon that yields its name ends, and a bug is over.
+#: Scrapes of the last page where it does not last, and the first one comes back: a daemon that yields its name is
+#: started again under another one, and a bug is over.
 BRIEF = 3
 BRIEFLY = {"a_name_is_taken", "a_view_has_a_bug"}
 FIRED = 'group by (alertname) (last_over_time(ALERTS{alertstate="firing"}[1h]))'
@@ -141,6 +142,8 @@ def replay(fault: str, alerts: set[str]) -> dict[str, object]:
     pages = json.loads((PAGES / f"{fault}.json").read_text())
     times = [*([1] * (len(pages["after"]) - 1)), BRIEF if fault in BRIEFLY else HELD]
     lasting = [(pages["before"], HELD), *zip(pages["after"], times, strict=True)]
+    if fault in BRIEFLY:
+        lasting.append((pages["before"], HELD))
     names = set().union(*(page for page, _ in lasting))
     series = [
         {"series": key, "values": " ".join(held(page.get(key), n) for page, n in lasting)}
