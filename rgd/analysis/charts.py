@@ -19,8 +19,7 @@ import numpy as np
 
 from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
-from rgd.analysis.fairness import Fairness
-from rgd.analysis.windows import GroupWindows, Rates
+from rgd.analysis.tables import Plotted
 from rgd.core.exchange.columns import Ints
 
 #: Most points on the time axis; a screen has not many more pixels.
@@ -79,8 +78,7 @@ class Points:
 
 
 def draw(
-    windows: GroupWindows,
-    fairness: Fairness,
+    plotted: Plotted,
     *,
     window_ms: int,
     steps: Sequence[tuple[int, str]],
@@ -89,19 +87,17 @@ def draw(
     """Draw one dimension.
 
     Args:
-        windows: the windows; the first dimension in them is drawn.
-        fairness: the result of `fairness`.
+        plotted: its windows.
         window_ms: length of a window.
         steps: moments to mark, each with its cause.
         coloured: brokers in the order of colours, at most `COLOURS`.
     """
-    dimension, rates = next(iter(windows.rates.items()))
-    unit_s, unit = _time_unit(windows, window_ms)
-    origin = int(windows.start_ms[0])
-    points = gather(windows, rates, fairness, window_ms=window_ms, unit_ms=unit_s * 1000)
+    dimension, origin = plotted.dimension, int(plotted.start_ms[0])
+    unit_s, unit = _time_unit(plotted, window_ms)
+    points = gather(plotted, window_ms=window_ms, unit_ms=unit_s * 1000)
     numbers = {name: number for number, name in enumerate(coloured, 1)}
     colours = {
-        index: numbers[name] for index, name in enumerate(windows.brokers) if name in numbers
+        index: numbers[name] for index, name in enumerate(plotted.brokers) if name in numbers
     }
     has_quota = bool(np.isfinite(points.quota).any())
     span = float(points.edges[-1])
@@ -118,34 +114,30 @@ def draw(
     ]
     return Chart(
         svg=f'<svg viewBox="0 0 {_WIDTH} {bottom + _BOTTOM}" font-size="{_FONT}">{"".join(drawn)}</svg>',
-        colours=tuple((number, windows.brokers[index]) for index, number in colours.items()),
-        rest=len(windows.brokers) - len(colours),
+        colours=tuple((number, plotted.brokers[index]) for index, number in colours.items()),
+        rest=len(plotted.brokers) - len(colours),
         has_steps=bool(steps),
         has_recovered=bool((points.recovered > 0).any()),
     )
 
 
-def gather(
-    windows: GroupWindows, rates: Rates, fairness: Fairness, *, window_ms: int, unit_ms: float
-) -> Points:
+def gather(plotted: Plotted, *, window_ms: int, unit_ms: float) -> Points:
     """Group the windows into at most `POINTS_MAX` points, evenly over the time."""
-    numbers = (windows.start_ms - windows.start_ms[0]) // window_ms
+    numbers = (plotted.start_ms - plotted.start_ms[0]) // window_ms
     span = int(numbers[-1]) + 1
     windows_a_point = -(-span // POINTS_MAX)
-    point = numbers // windows_a_point
     size = -(-span // windows_a_point)
-    seconds = windows.seconds
-    fill = _Fill(point, size, seconds)
+    fill = _Fill(numbers // windows_a_point, size, plotted.seconds)
     return Points(
         edges=np.append(np.arange(size) * windows_a_point, span) * window_ms / unit_ms,
-        admitted=np.nan_to_num(fill.mean(rates.admitted)),
-        share=fill.mean(rates.share),
-        part=np.nan_to_num(fill.mean(fairness.part)),
-        wanted=np.nan_to_num(fill.mean(rates.wanted.sum(axis=1))),
-        quota=fill.mean(rates.quota),
-        jain=fill.mean(fairness.jain),
-        lowest=fill.least(fairness.lowest),
-        recovered=np.nan_to_num(fill.mean(rates.recovered)),
+        admitted=np.nan_to_num(fill.mean(plotted.admitted)),
+        share=fill.mean(plotted.share),
+        part=np.nan_to_num(fill.mean(plotted.part)),
+        wanted=np.nan_to_num(fill.mean(plotted.wanted.sum(axis=1))),
+        quota=fill.mean(plotted.quota),
+        jain=fill.mean(plotted.jain),
+        lowest=fill.least(plotted.lowest),
+        recovered=np.nan_to_num(fill.mean(plotted.recovered)),
     )
 
 
@@ -343,9 +335,9 @@ def _colour(number: int) -> str:
     return f"var(--broker-{number})"
 
 
-def _time_unit(windows: GroupWindows, window_ms: int) -> tuple[float, str]:
+def _time_unit(plotted: Plotted, window_ms: int) -> tuple[float, str]:
     """Seconds in a unit of the axis, and its name."""
-    span_s = (windows.start_ms[-1] + window_ms - windows.start_ms[0]) / 1000
+    span_s = (plotted.start_ms[-1] + window_ms - plotted.start_ms[0]) / 1000
     if span_s <= 600:
         return 1.0, "seconds"
     if span_s <= 6 * 3600:

@@ -26,9 +26,8 @@ SLACK_ROUNDS: Final = 1.0
 def find_offsets(records: Records, round_ms: float) -> Floats:
     """[pieces] what is to be added to a piece's own clock for the common time, ms; NaN where that is unknown."""
     offsets = np.full(records.pieces, np.nan)
-    seen = records.sightings
-    is_other = records.timeline[seen.later] != records.timeline[seen.earlier]
-    later, earlier = seen.later[is_other], seen.earlier[is_other]
+    is_other = records.timeline[records.later] != records.timeline[records.earlier]
+    later, earlier = records.later[is_other], records.earlier[is_other]
     # Of two pieces, the most that the offset of the seen one may be above that of the one that saw it.
     pairs, pair = np.unique(
         records.piece[later] * records.pieces + records.piece[earlier], return_inverse=True

@@ -23,7 +23,6 @@ from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
 from rgd.analysis.page_tables import Cell, figures_of, headings, table
-from rgd.analysis.windows import GroupWindows
 from rgd.version import __version__
 
 Finding = dict[str, Any]
@@ -52,15 +51,14 @@ class Section:
         cls, finding: Finding, table: Any, facts: LogFacts, file: str | None = None
     ) -> "Section":
         """Draw the windows (a `pyarrow.Table` of `schema.WINDOWS`)."""
-        windows, fairness = tables.read(table)
+        plotted = tables.read(table)
         chart = draw(
-            windows,
-            fairness,
+            plotted,
             window_ms=facts.window_ms,
             steps=[(step["at_ms"], step["cause"]) for step in finding["steps"]],
-            coloured=_coloured(windows, facts),
+            coloured=_coloured(plotted, facts),
         )
-        return cls(finding, chart, heat.cells_of(windows.start_ms, fairness.lowest, facts), file)
+        return cls(finding, chart, heat.cells_of(plotted.start_ms, plotted.lowest, facts), file)
 
     @property
     def anchor(self) -> str:
@@ -114,14 +112,13 @@ def _text_of(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
+def _coloured(plotted: tables.Plotted, facts: LogFacts) -> list[str]:
     """The coloured brokers: the same on the whole page if there are enough colours, else those with the most demand here."""
     if len(facts.brokers) <= COLOURS:
         return list(facts.brokers)
-    rates = next(iter(windows.rates.values()))
-    wanted = (rates.wanted * windows.seconds[:, None]).sum(axis=0)
+    wanted = (plotted.wanted * plotted.seconds[:, None]).sum(axis=0)
     largest = np.argsort(-wanted, kind="stable")[:COLOURS]
-    return [windows.brokers[index] for index in sorted(largest.tolist())]
+    return [plotted.brokers[index] for index in sorted(largest.tolist())]
 
 
 def _groups_table(findings: Sequence[Finding], links: Mapping[str, str]) -> str:

@@ -1,10 +1,10 @@
-"""Judged windows as an Arrow table (`schema.WINDOWS`), and back.
+"""Judged windows as an Arrow table (`schema.WINDOWS`), and what is drawn of it.
 
-Law: `read` returns what `write` was given, except for what no plot needs. A broker that is listed in a window (it has a
-record or demand in it) counts as covering it. A window without a utilisation counts as not judged. A broker that is
-not listed has a weight of 1. Quotas as they were logged are not in the table, nor when brokers began.
+Law: `read` returns what `write` was given. A broker that is not listed in a window (it has neither a record nor demand
+in it) admitted and wanted nothing, and has no share.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,28 @@ from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Fairness
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
-from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import MILLI
+from rgd.core.exchange.columns import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """What is drawn of one group, kind and dimension; W windows, B brokers, NaN for none."""
+
+    dimension: str
+    brokers: tuple[str, ...]
+    #: (W,); ms since 1970, and how much of the window the log covers.
+    start_ms: Ints
+    seconds: Floats
+    #: (W, B); units per second.
+    admitted: Floats
+    wanted: Floats
+    share: Floats
+    part: Floats
+    #: (W,)
+    quota: Floats
+    jain: Floats
+    lowest: Floats
+    recovered: Floats
 
 
 def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
@@ -55,61 +75,35 @@ def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
     return pa.table([columns[name] for name in WINDOWS], schema=arrow(WINDOWS))
 
 
-def read(table: Any) -> tuple[GroupWindows, Fairness]:
+def read(table: Any) -> Plotted:
     """Read the table of one group, kind and dimension; rows in any order."""
     table = table.sort_by("start_ms")
-    dimension = table["dimension"][0].as_py()
     listed = table["brokers"].combine_chunks()
     inner = listed.flatten()
     names, broker = np.unique(
         np.array(inner.field("broker").to_pylist(), object), return_inverse=True
     )
     row = np.repeat(np.arange(len(listed)), listed.value_lengths().to_numpy())
-    shape = (len(listed), len(names))
 
-    def grid(name: str, blank: float) -> Floats:
-        filled = np.full(shape, blank)
+    def grid(name: str, blank: float = 0.0) -> Floats:
+        filled = np.full((len(listed), len(names)), blank)
         filled[row, broker] = inner.field(name).to_numpy(zero_copy_only=False)
         return filled
 
-    seconds = _floats(table["seconds"])
-    covered = np.zeros(shape)
-    covered[row, broker] = seconds[row]
-    rates = Rates(
-        admitted=grid("admitted", 0.0),
-        wanted=grid("wanted", 0.0),
-        refused=grid("refused", 0.0),
-        share=grid("share", np.nan),
-        quota=_floats(table["quota"]),
-        quota_logged=np.full(shape, NO_RATE),
-        quota_max=np.nan_to_num(_floats(table["quota_max"]), nan=np.inf),
-        recovered=_floats(table["recovered"]),
-    )
-    windows = GroupWindows(
-        group=table["group"][0].as_py(),
-        kind=table["kind"][0].as_py(),
+    return Plotted(
+        dimension=table["dimension"][0].as_py(),
         brokers=tuple(names),
         start_ms=table["start_ms"].to_numpy().astype(np.int64),
-        seconds=seconds,
-        policy=tuple(table["policy"].to_pylist()),
-        covered=covered,
-        weight=grid("weight", MILLI).astype(np.int64),
-        rates={dimension: rates},
-        is_begun=np.zeros(shape, bool),
-    )
-    utilisation = _floats(table["utilisation"])
-    fairness = Fairness(
-        is_due=np.isfinite(utilisation),
-        part=grid("part", 0.0),
-        ratio=grid("ratio", np.nan),
-        utilisation=utilisation,
-        overshoot=_floats(table["overshoot"]),
-        unmet=_floats(table["unmet"]),
-        unused=_floats(table["unused"]),
+        seconds=_floats(table["seconds"]),
+        admitted=grid("admitted"),
+        wanted=grid("wanted"),
+        share=grid("share", np.nan),
+        part=grid("part"),
+        quota=_floats(table["quota"]),
         jain=_floats(table["jain"]),
         lowest=_floats(table["lowest_ratio"]),
+        recovered=_floats(table["recovered"]),
     )
-    return windows, fairness
 
 
 def _brokers(windows: GroupWindows, rates: Rates, fairness: Fairness) -> Any:

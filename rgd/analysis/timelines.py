@@ -49,14 +49,6 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
-    """Pairs of records of which `later` was made after `earlier`; both are numbers of records."""
-
-    later: Ints
-    earlier: Ints
-
-
-@dataclass(frozen=True, slots=True)
 class Records:
     """The records of all timelines, one after the other."""
 
@@ -66,7 +58,9 @@ class Records:
     piece: Ints
     local_ms: Floats
     clock_ms: Floats
-    sightings: Sightings
+    #: Of each sighting the two records, by their numbers: `later` was made after `earlier`.
+    later: Ints
+    earlier: Ints
 
     def of_timeline(self, number: int) -> slice:
         """The records of a timeline."""
@@ -94,13 +88,15 @@ def gather_records(headers: Any, tolerance_ms: float) -> Records:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     pieces = [_pieces(one, tolerance_ms) for one in timelines]
     first = np.concatenate([[0], np.cumsum([one[-1] + 1 for one in pieces])])
+    later, earlier = _sightings(headers, timelines, starts, place)
     return Records(
         timelines=tuple(timelines),
         timeline=np.repeat(np.arange(len(timelines)), sizes),
         piece=_joined([one + number for one, number in zip(pieces, first, strict=False)], np.int64),
         local_ms=_joined([one.local_ms for one in timelines], np.float64),
         clock_ms=_joined([one.clock_ms for one in timelines], np.float64),
-        sightings=_sightings(headers, timelines, starts, place),
+        later=later,
+        earlier=earlier,
     )
 
 
@@ -145,7 +141,9 @@ def _pieces(timeline: Timeline, tolerance_ms: float) -> Ints:
     return np.concatenate([[0], np.cumsum(gained > tolerance_ms)]).astype(np.int64)
 
 
-def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place: Ints) -> Sightings:
+def _sightings(
+    headers: Any, timelines: Sequence[Timeline], starts: Ints, place: Ints
+) -> tuple[Ints, Ints]:
     """Every peer's sequence that a record had received, as the peer's last record up to it."""
     lists = {
         name: headers[name].combine_chunks()
@@ -172,7 +170,7 @@ def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place:
         is_known = row >= 0
         found_later.append(later[seen[is_known]])
         found_earlier.append(starts[number] + row[is_known])
-    return Sightings(_joined(found_later, np.int64), _joined(found_earlier, np.int64))
+    return _joined(found_later, np.int64), _joined(found_earlier, np.int64)
 
 
 def _timelines_seen(timelines: Sequence[Timeline]) -> dict[tuple[str, int], int]:

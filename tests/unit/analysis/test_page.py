@@ -268,11 +268,9 @@ def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
     maker.rounds(1500, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    windows, fairness = logs.windows(), logs.fairness()
+    table = tables.write(logs.windows(), "messages", logs.fairness())
 
-    points = charts.gather(
-        windows, windows.rates["messages"], fairness, window_ms=1000, unit_ms=1000.0
-    )
+    points = charts.gather(tables.read(table), window_ms=1000, unit_ms=1000.0)
 
     assert len(points.wanted) <= charts.POINTS_MAX
     assert points.edges[-1] == 3001
@@ -287,14 +285,12 @@ def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> Non
     maker.rounds(2, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    windows, fairness = logs.windows(), logs.fairness()
+    table = tables.write(logs.windows(), "messages", logs.fairness())
 
-    points = charts.gather(
-        windows, windows.rates["messages"], fairness, window_ms=1000, unit_ms=1000.0
-    )
+    points = charts.gather(tables.read(table), window_ms=1000, unit_ms=1000.0)
 
     assert points.wanted.tolist() == [100, 100, 0, 0, 0, 0, 0, 0, 100, 100]
-    assert int(windows.start_ms[0]) == START_MS
+    assert table["start_ms"][0].as_py() == START_MS
 
 
 def test_red_is_for_starvation_only(tmp_path: Path, read_logs: ReadLogs) -> None:
