@@ -11,7 +11,7 @@ A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any, Final
 
 import numpy as np
@@ -84,9 +84,10 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     import pyarrow as pa
 
     objects = Objects(out)
-    key = _key(segment)
-    if key is None or _converted_size(objects, key) >= segment.size:
+    keys = _keys(segment)
+    if not keys or _converted_size(objects, keys[0]) >= segment.size:
         return None
+    key, *former = keys
     contents = Contents(segment.name)
     batches = segment_headers(segment, Sampling(), contents=contents)
     headers = pa.Table.from_batches(batches, arrow(HEADERS))
@@ -124,7 +125,7 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     quality = _new_file("segments")
     quality.add(_table("segments", _quality(segment, contents)))
     objects.replace(row_name(key, size), quality.close())
-    files.remove_old(_hash(segment.name.encode()))
+    files.remove_old(former)
     return contents.rows
 
 
@@ -139,20 +140,19 @@ def _unfit(why: str) -> ConfigError:
     return ConfigError(Fault("command line", "--out", why))
 
 
-def _key(segment: Segment) -> str | None:
-    """What a segment is known by, wherever it lies: its first entry that can be read.
+def _keys(segment: Segment) -> list[str]:
+    """What a segment is known by, wherever it lies: its first entry that can be read; its name where none can.
 
-    Its name where nothing can; None: there may be an entry later.
+    Behind it what it was known by if its first entry, or all of it, could not be read before. Empty: there may be an entry later.
     """
     source = segment.ranges()
-    is_damaged = False
-    head = SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0))
-    for found in chain(head, findings(source)):
-        if isinstance(found, Stored):
-            size = min(LENGTH_SIZE + len(found.data), KNOWN_BY_BYTES)
-            return _hash(source.read(size, found.offset))
-        is_damaged = is_damaged or isinstance(found, Damaged)
-    return _hash(segment.name.encode()) if is_damaged else None
+    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), findings(source))
+    stored = list(islice((one for one in found if isinstance(one, Stored)), 2))
+    if not stored and not any(isinstance(one, Damaged) for one in findings(source)):
+        return []
+    sizes = [min(LENGTH_SIZE + len(one.data), KNOWN_BY_BYTES) for one in stored]
+    known_by = [source.read(size, one.offset) for size, one in zip(sizes, stored, strict=True)]
+    return [_hash(data) for data in (*known_by, segment.name.encode())]
 
 
 def _hash(known_by: bytes) -> str:
@@ -203,12 +203,9 @@ class _Files:
         for name in self._written:
             self._objects.delete(name)
 
-    def remove_old(self, by_name: str) -> None:
-        """Remove what was made of the segment when less of it could be read, rows in `segments` last.
-
-        `by_name` is the key that it had when nothing of it could be read.
-        """
-        keys = {self._key, by_name}
+    def remove_old(self, former: Sequence[str]) -> None:
+        """Remove what was made of the segment when less of it could be read, also under former keys; rows in `segments` last."""
+        keys = {self._key, *former}
         folders = {name.rpartition("/")[0] for name in self._written} | {f"{MINUTES}/day={NO_DAY}"}
         for folder in (*sorted(folders), *(f"segments/key={key}" for key in keys)):
             for name in self._objects.names(folder):

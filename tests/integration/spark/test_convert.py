@@ -21,12 +21,13 @@ from rgd.analysis.session import read_rows
 from rgd.cli.main import app
 from rgd.errors import ConfigError
 from rgd.storage.objects import Objects
+from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 #: In UTC.
 MIDNIGHT_MS = 1_795_305_600_000
@@ -99,11 +100,8 @@ def test_spark_reads_the_same_sums_from_the_lake_as_from_the_log(
     assert lake.where("day = '2026-11-21'").count() == 280
 
 
-def test_a_report_from_the_lake_is_the_one_from_the_logs(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    """Over midnight, with a loss, a restart and segments that end within minutes."""
-    del spark
+def test_a_report_from_the_lake_is_the_one_from_the_logs(tmp_path: Path) -> None:
+    """Over midnight, with a loss, a restart, segments that end within minutes, and one that cannot be read."""
     start_ms = MIDNIGHT_MS - 5 * 60_000
     makers = [LogMaker(tmp_path / "logs" / name, name, start_ms=start_ms) for name in ("b1", "b2")]
     for number, maker in enumerate(makers):
@@ -114,6 +112,7 @@ def test_a_report_from_the_lake_is_the_one_from_the_logs(
         maker.restart()
         maker.rounds(250, replace(GOLD, admitted=30 * number), TIN)
         maker.close()
+    (makers[0].folder / segment_name(10**6)).write_bytes(b"\xff" * 99)
     source, lake = [str(tmp_path / "logs")], str(tmp_path / "lake")
     convert_logs(source, lake)
 
@@ -124,12 +123,14 @@ def test_a_report_from_the_lake_is_the_one_from_the_logs(
         rows.sort(key=lambda row: (row["group"], row["start_ms"]))
         return rows, summary.groups, log | {"fetched_bytes": 0, "stored_bytes": 0}
 
-    assert made([lake], EVERYTHING) == made(source, EVERYTHING)
+    whole = made([lake], EVERYTHING)
+    assert whole == made(source, EVERYTHING)
+    assert whole[2]["damaged_entries"] == 1
     # Of a range of minutes, the windows that begin in it.
     within = TimeRange(MIDNIGHT_MS - 60_000, MIDNIGHT_MS + 60_000)
     rows, groups, _ = made([lake], Asked(within, groups=frozenset({"gold"})))
     assert [row["start_ms"] for row in rows] == [MIDNIGHT_MS - 60_000, MIDNIGHT_MS]
-    assert rows[0] in made(source, EVERYTHING)[0]
+    assert rows[0] in whole[0]
     assert [one["group"] for one in groups] == ["gold"]
 
     with pytest.raises(ConfigError, match="whole minutes"):
@@ -139,9 +140,8 @@ def test_a_report_from_the_lake_is_the_one_from_the_logs(
 
 
 def test_a_file_that_a_conversion_replaces_under_a_report_is_one_line(
-    logs: list[LogMaker], tmp_path: Path, spark: "SparkSession"
+    logs: list[LogMaker], tmp_path: Path
 ) -> None:
-    del spark
     lake = tmp_path / "lake"
     convert_logs([str(logs[0].folder)], str(lake))
 
@@ -153,10 +153,7 @@ def test_a_file_that_a_conversion_replaces_under_a_report_is_one_line(
         run_report([str(lake)], tmp_path / "out", progress=replace_files)
 
 
-def test_clocks_that_were_off_are_named_by_a_report_from_the_lake(
-    tmp_path: Path, spark: "SparkSession"
-) -> None:
-    del spark
+def test_clocks_that_were_off_are_named_by_a_report_from_the_lake(tmp_path: Path) -> None:
     makers = [LogMaker(tmp_path / "logs" / name, name) for name in ("b1", "b2", "b3")]
     makers[1].clock_ahead_ms = 600_000
     for maker in makers:

@@ -261,8 +261,11 @@ def test_a_segment_whose_head_is_damaged_is_known_wherever_it_lies(
     data[:64] = bytes(64)
     file.write_bytes(data)
     copy = tmp_path / file.name
+    whole = log(tmp_path / "again").close()
     copy.write_bytes(data)
     assert (convert(file, out), convert(copy, out)) == (198, None)
+    assert convert(whole, out) == 200
+    assert len(rows_of(out, "usage")) == 200
 
 
 def test_of_large_lakes_only_sampled_clocks_are_read(tmp_path: Path, out: str) -> None:
