@@ -24,7 +24,7 @@ from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
 
 #: Logs of up to this many bytes are read completely; of larger ones about as much is kept.
-SAMPLED_BYTES_MAX: Final = 64 * 1024 * 1024
+SAMPLED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 #: Sequences that are kept in a row.
 SAMPLE_LENGTH: Final = 32

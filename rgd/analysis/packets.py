@@ -17,7 +17,7 @@ import numpy as np
 from rgd.analysis.schema import PIECES, arrow
 
 #: Pieces that are packed together.
-PACKED_MAX: Final = 200_000
+PACKED_MAX: Final = 100_000
 #: Pieces in a batch that comes out.
 UNPACKED_MAX: Final = 20_000
 

@@ -179,7 +179,6 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
     )
     types = {
         "string": pa.string(),
-        "binary": pa.binary(),
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),

@@ -9,9 +9,7 @@ The report reads with `timed`, which corrects the time of each record (`rgd.anal
 `rgd.wire.segment` has the format of a segment; `discovery` finds them; `continuity` interprets gaps.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,7 +23,7 @@ from rgd.storage.ranges import BLOCK_BYTES, Ranges
 from rgd.wire.errors import WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
-from rgd.wire.log_records import CONTEXT_ENTRIES, LogReader
+from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, LogReader, tried
 from rgd.wire.record import header_of
 from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
 
@@ -49,6 +47,10 @@ class Logged:
 
 #: From an entry and its record to the record's time, ms since 1970.
 Timed = Callable[[Entry, RoundRecord], int]
+
+
+#: What there is in a segment, with the entry that it is.
+_Items = Iterator[tuple[Found, Entry | None]]
 
 
 #: Receives an entry of policies.
@@ -149,12 +151,11 @@ def read_segment(
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
     if has_rows and isinstance(within, TimeRange) and within.from_ms is not None:
         _note_head(source, contents)
-    decode = LogReader().read if has_rows else header_of
-    read = _Reading(contents, within, timed, decode, on_policies)
-    for found in findings(source, start, end):
-        if isinstance(found, Stored) and within.ends_before(found.entry):
-            break
-        yield from read.found(found)
+    read = _Reading(contents, within, timed, on_policies)
+    entries = _entries(findings(source, start, end), within)
+    decoded = LogReader().read_all(entries) if has_rows else _headers(entries)
+    for found, record in decoded:
+        yield from read.found(found, record)
     if within.has_tail:
         yield from read.damage()
 
@@ -165,6 +166,22 @@ def findings(source: Ranges, start: int = 0, end: int | None = None) -> Iterator
     for data in read_chunks(source, start, end):
         yield from reader.feed(data)
     yield from reader.finish()
+
+
+def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
+    """What there is before the end of the range, with the entries among it: records continue those before the range."""
+    for one in found:
+        if not isinstance(one, Stored):
+            yield one, None
+        elif within.ends_before(one.entry):
+            return
+        else:
+            yield one, one.entry
+
+
+def _headers(entries: _Items) -> Iterator[tuple[Found, Answer]]:
+    for found, entry in entries:
+        yield found, None if entry is None else tried(header_of, entry)
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
@@ -206,34 +223,29 @@ class _Reading:
         contents: Contents,
         within: TimeRange | IndexRange,
         timed: Timed,
-        decode: Callable[[Entry], RoundRecord | PolicyPart | None],
         on_policies: OnPolicies | None,
     ) -> None:
         self._contents = contents
         self._within = within
         self._timed = timed
-        self._decode = decode
         self._on_policies = on_policies
-        #: The last entries before the range, which the first records in it continue.
-        self._before = deque[Entry](maxlen=CONTEXT_ENTRIES)
         #: Whether the range has begun, and damage of which that is not known yet.
         self._is_begun = False
         self._damages: list[Damage] = []
 
-    def found(self, found: Found) -> Iterator[Logged | Damage]:
-        """Count what was found; the record or the damage, if it is one."""
+    def found(self, found: Found, record: Answer) -> Iterator[Logged | Damage]:
+        """Count what was found, and what it holds; the record or the damage, if it is one."""
         if isinstance(found, Torn):
             self._contents.torn_bytes += found.size
         elif isinstance(found, Damaged):
             self._damages.append(Damage(found.offset, found.size, found.reason.value))
         elif self._within.begins_after(found.entry):
-            self._before.append(found.entry)
             if not self._is_begun:
                 self._damages.clear()
         else:
             self._is_begun = True
             yield from self.damage()
-            yield from self._entry(found)
+            yield from self._entry(found, record)
 
     def damage(self) -> Iterator[Damage]:
         """Count the damage before an entry of the range or the end."""
@@ -242,17 +254,12 @@ class _Reading:
             yield damage
         self._damages.clear()
 
-    def _entry(self, found: Stored) -> Iterator[Logged | Damage]:
+    def _entry(self, found: Stored, record: Answer) -> Iterator[Logged | Damage]:
         entry = found.entry
-        while self._before:
-            with suppress(WireError):
-                self._decode(self._before.popleft())
         self._contents.note_entry(entry)
-        try:
-            record = self._decode(entry)
-        except WireError as error:
+        if isinstance(record, WireError):
             size = LENGTH_SIZE + len(found.data)
-            self._damages.append(Damage(found.offset, size, error.reason.value))
+            self._damages.append(Damage(found.offset, size, record.reason.value))
             yield from self.damage()
             return
         if record is None:

@@ -8,10 +8,11 @@ Reports have their rates as codes (`rgd.wire.rate_columns`), records as differen
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from google.protobuf.message import Message
+from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.rate_words import CodedColumns
@@ -19,6 +20,8 @@ from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
 from rgd.wire import rate_columns, usage_pb2
 from rgd.wire.errors import Malformed, Reason
 from rgd.wire.varints import Unsigned, packed, unpacked
+
+Floats = NDArray[np.floating[Any]]
 
 #: A count times this, by the period in ns, is a rate.
 SCALE: Final = float(MILLI * NS_PER_S)
@@ -44,7 +47,7 @@ def read_amounts(
     proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes
 ) -> CodedColumns:
     """Read everything else of a report's rows, whose groups and kinds are known."""
-    topics = read_columns(proto, _TOPICS, len(groups))[0]
+    topics = read_columns([proto], _TOPICS, [len(groups)])[0]
     words = rate_columns.read(proto, len(groups))
     return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
 
@@ -67,13 +70,14 @@ def write_columns(
         setattr(proto, name, column)
 
 
-def read_columns(proto: Message, names: Sequence[str], rows: int) -> Unsigned:
-    """[names, rows] numbers from fields of `proto`, whatever they are.
+def read_columns(protos: Sequence[Message], names: Sequence[str], rows: Sequence[int]) -> Unsigned:
+    """[names, all rows] numbers from fields of each of `protos`, whatever they are.
 
     Raises:
-        Malformed: a column has not as many numbers as there are rows.
+        Malformed: a column has not as many numbers as its message has rows.
     """
-    return unpacked([(name, getattr(proto, name)) for name in names], rows)
+    columns = [(name, getattr(proto, name)) for name in names for proto in protos]
+    return unpacked(columns, [*rows] * len(names)).reshape(len(names), sum(rows))
 
 
 def as_counts(numbers: Unsigned, what: str) -> Ints:
@@ -104,17 +108,17 @@ def counts_of(rates: Ints, period_ns: int) -> Ints:
     return np.where(is_exact, counts, 0).astype(np.int64)
 
 
-def rates_of(counts: Unsigned, period_ns: int) -> Ints:
-    """The rates that counts in the period give.
+def rates_of(counts: Unsigned, period_ns: Floats) -> Ints:
+    """The rates that counts in the periods give.
 
     Raises:
         Malformed: a rate is too large to be computed exactly.
     """
-    most = int(counts.max(initial=0))
-    if most == 0:
+    if not counts.any():
         return counts.view(np.int64)
-    if period_ns == 0:
+    if counts[..., period_ns == 0].any():
         raise Malformed(Reason.BAD_NUMBER, "counts: the period is 0")
-    if most * (SCALE / period_ns) >= _EXACT_MAX:
+    made = counts * (SCALE / np.maximum(period_ns, 1.0))
+    if made.max() >= _EXACT_MAX:
         raise Malformed(Reason.BAD_NUMBER, f"counts: a rate of {_EXACT_MAX} or more")
-    return (counts * (SCALE / period_ns)).astype(np.int64)
+    return made.astype(np.int64)

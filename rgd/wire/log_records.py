@@ -8,14 +8,15 @@ Every segment begins with the policies in force, so each can be read without tho
 deleted. Rows are differences, and payloads are compressed; Pulsar reads the compression from the metadata.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from rgd.core.exchange.messages import Loggable, PoliciesInForce, RoundRecord, Sender
 from rgd.wire import record_pb2
-from rgd.wire.chain import KEY_EVERY, Chain
+from rgd.wire.chain import KEY_EVERY, Chain, ChainReader
 from rgd.wire.checks import check_broker, check_count
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Oversize, Reason, WireError
 from rgd.wire.frame import PAYLOAD_MAX, Entry, compressed_payload, plain_payload
 from rgd.wire.log_policies import (
     PolicyPart,
@@ -38,10 +39,16 @@ from rgd.wire.record_parts import parts_of
 #: A reader that wants an entry begins so many before it.
 CONTEXT_ENTRIES: Final = KEY_EVERY
 
+#: Entries that are read together, and about how many rows: some 150 bytes each.
+ENTRIES_TOGETHER: Final = 16_384
+ROWS_TOGETHER: Final = 100_000
+
 #: The most bytes of policies that a segment begins with, before they are compressed.
 POLICIES_BYTES_MAX: Final = 32 << 20
 
-#: What one entry holds.
+_T = TypeVar("_T")
+#: What one entry holds; as it is read, None is another producer's, and an error says why it cannot be read.
+Answer = RoundRecord | PolicyPart | WireError | None
 Item = RoundRecord | PolicyPart | bytes
 
 #: A chain's name is an unsigned number of 64 bits.
@@ -151,7 +158,35 @@ class LogReader:
     """Reads the records of one log, entry by entry."""
 
     def __init__(self) -> None:
-        self._chain = Chain()
+        self._rows = ChainReader()
+
+    def read_all(self, items: Iterable[tuple[_T, Entry | None]]) -> Iterator[tuple[_T, Answer]]:
+        """What the next entries hold, each with what came with it.
+
+        Up to `ENTRIES_TOGETHER` entries, or of some `ROWS_TOGETHER` rows, are read together.
+        """
+        held: list[tuple[_T, record_pb2.RoundRecord | Answer]] = []
+        rows = 0
+        for item, entry in items:
+            proto = None if entry is None else tried(_parsed, entry)
+            held.append((item, proto))
+            rows += proto.chained.rows if isinstance(proto, record_pb2.RoundRecord) else 0
+            if rows >= ROWS_TOGETHER or len(held) >= ENTRIES_TOGETHER:
+                yield from self._all(held)
+                held, rows = [], 0
+        yield from self._all(held)
+
+    def _all(
+        self, held: Sequence[tuple[_T, record_pb2.RoundRecord | Answer]]
+    ) -> Iterator[tuple[_T, Answer]]:
+        protos = [proto for _, proto in held if isinstance(proto, record_pb2.RoundRecord)]
+        rows = iter(self._rows.read(protos))
+        for item, proto in held:
+            if isinstance(proto, record_pb2.RoundRecord):
+                of = next(rows)
+                yield item, of if isinstance(of, WireError) else tried(header, proto, of)
+            else:
+                yield item, proto
 
     def read(self, entry: Entry) -> RoundRecord | PolicyPart | None:
         """What the next entry holds; None: another producer's.
@@ -161,13 +196,10 @@ class LogReader:
             WireError: with the reason, whatever else is wrong; `Reason.UNLINKED` where an entry before it
                 was not read.
         """
-        if version_of(entry) is None:
-            return None
-        proto = parsed(plain_payload(entry))
-        if proto.HasField("policies"):
-            return _policies_part(proto)
-        period_ns = check_count(proto.period_ns, "period")
-        return header(proto, self._chain.read(proto.chained, period_ns=period_ns))
+        [(_, found)] = self.read_all([(None, entry)])
+        if isinstance(found, WireError):
+            raise found
+        return found
 
     def record(self, entry: Entry) -> RoundRecord | None:
         """The round that the next entry holds; None: it holds none.
@@ -177,6 +209,25 @@ class LogReader:
         """
         found = self.read(entry)
         return found if isinstance(found, RoundRecord) else None
+
+
+def tried(read: Callable[..., _T], *arguments: object) -> _T | WireError:
+    """What a reader returns, or raises."""
+    try:
+        return read(*arguments)
+    except WireError as error:
+        return error
+
+
+def _parsed(entry: Entry) -> record_pb2.RoundRecord | PolicyPart | None:
+    """A record whose rows are still to be read, or what else an entry holds."""
+    if version_of(entry) is None:
+        return None
+    proto = parsed(plain_payload(entry))
+    if proto.HasField("policies"):
+        return _policies_part(proto)
+    check_count(proto.period_ns, "period")
+    return proto
 
 
 def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:

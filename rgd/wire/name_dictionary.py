@@ -299,7 +299,7 @@ def _read_numbers(proto: usage_pb2.UsageColumns | usage_pb2.Names, count: int) -
         # Every step is one byte, as in most reports.
         steps: Codes | Ints = np.frombuffer(written, np.uint8)
     else:
-        steps = as_counts(read_columns(proto, _NUMBERS, count)[0], "numbers")
+        steps = as_counts(read_columns([proto], _NUMBERS, [count])[0], "numbers")
         if len(steps) and (steps[1:].min(initial=1) < 1 or steps.max() > NAMES_MAX):
             raise Malformed(Reason.BAD_NUMBER, "numbers: expected them in strictly ascending order")
     numbers: Ints = np.cumsum(steps, dtype=np.int64)

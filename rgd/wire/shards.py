@@ -58,4 +58,4 @@ def _read_layout(layout: usage_pb2.Layout) -> tuple[int, ...]:
     count = read_count(layout.shards)
     if count == 1:
         raise Malformed(Reason.BAD_NUMBER, "layout: it has one shard")
-    return tuple(as_counts(read_columns(layout, _SEQUENCES, count)[0], "sequences").tolist())
+    return tuple(as_counts(read_columns([layout], _SEQUENCES, [count])[0], "sequences").tolist())

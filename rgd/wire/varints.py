@@ -25,6 +25,8 @@ Unsigned = NDArray[np.uint64]
 
 #: Most bytes of one number; the tenth has one bit left.
 VARINT_MAX: Final = 10
+#: A column of more numbers, of one byte each, is read alone.
+ALONE_MIN: Final = 16
 _BITS: Final = np.uint64(7)
 _LOW_BITS: Final = np.uint64(0x7F)
 _MORE: Final = 0x80
@@ -69,8 +71,8 @@ def packed(numbers: Unsigned) -> list[bytes]:
     return columns
 
 
-def unpacked(columns: Sequence[tuple[str, bytes]], rows: int) -> Unsigned:
-    """[columns, rows] numbers; a column of no bytes is all 0.
+def unpacked(columns: Sequence[tuple[str, bytes]], rows: Sequence[int]) -> Unsigned:
+    """The numbers of all columns, one column after another; one of no bytes is all 0.
 
     Args:
         columns: what each is called, and its bytes.
@@ -79,22 +81,27 @@ def unpacked(columns: Sequence[tuple[str, bytes]], rows: int) -> Unsigned:
     Raises:
         Malformed: a column is not so many varints, or a number has more than 64 bits.
     """
-    for what, data in columns:
-        if len(data) > VARINT_MAX * rows:
-            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes for {rows} rows")
-    numbers = np.zeros((len(columns), rows), np.uint64)
-    present = []
-    for place, (_, data) in enumerate(columns):
-        if 0 < len(data) == rows and data.isascii():
+    numbers = np.zeros(sum(rows), np.uint64)
+    present, end = [], 0
+    for (what, data), count in zip(columns, rows, strict=True):
+        end += count
+        if not data:
+            continue
+        if len(data) > VARINT_MAX * count:
+            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes for {count} rows")
+        if len(data) == count > ALONE_MIN and data.isascii():
             # Every number is one byte, as of most columns of topics.
-            numbers[place] = np.frombuffer(data, np.uint8)
-        elif data:
-            present.append(place)
+            numbers[end - count : end] = np.frombuffer(data, np.uint8)
+        else:
+            present.append((what, data, count, end))
     if present:
-        data = b"".join(columns[place][1] for place in present)
+        data = b"".join([data for _, data, _, _ in present])
         ends = (np.frombuffer(data, np.uint8) < _MORE).nonzero()[0]
-        _check_counts([columns[place] for place in present], ends, rows)
-        numbers[present] = _numbers(data, ends).reshape(len(present), rows)
+        _check_counts(present, ends)
+        counts = np.array([count for _, _, count, _ in present])
+        borders = np.array([end for _, _, _, end in present])
+        before = np.repeat(borders - np.cumsum(counts), counts)
+        numbers[before + np.arange(len(ends))] = _numbers(data, ends)
     return numbers
 
 
@@ -110,15 +117,16 @@ def unzigzag(numbers: Unsigned) -> Ints:
     return turned.view(np.int64)
 
 
-def _check_counts(columns: Sequence[tuple[str, bytes]], ends: Ints, rows: int) -> None:
-    """Each column ends with the last byte of a number, and has `rows` of them."""
-    borders = list(accumulate(len(data) for _, data in columns))
-    if len(ends) == len(columns) * rows and (ends[rows - 1 :: rows] + 1).tolist() == borders:
+def _check_counts(columns: Sequence[tuple[str, bytes, int, int]], ends: Ints) -> None:
+    """Each column ends with the last byte of a number, and has as many of them as it should."""
+    borders = list(accumulate(len(data) for _, data, _, _ in columns))
+    lasts = list(accumulate(count for _, _, count, _ in columns))
+    if len(ends) == lasts[-1] and (ends[np.array(lasts) - 1] + 1).tolist() == borders:
         return
     counts = np.diff(np.searchsorted(ends, borders), prepend=0)
-    for (what, _), count in zip(columns, counts.tolist(), strict=True):
-        if count != rows:
-            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {count} values for {rows} rows")
+    for (what, _, expected, _), count in zip(columns, counts.tolist(), strict=True):
+        if count != expected:
+            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {count} values for {expected} rows")
     raise Malformed(Reason.BAD_COLUMNS, "a column ends within a number")
 
 

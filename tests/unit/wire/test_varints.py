@@ -13,8 +13,9 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgd.wire import varints
 from rgd.wire.errors import Malformed, Reason
-from rgd.wire.varints import VARINT_MAX, packed, unpacked, unzigzag, zigzag
+from rgd.wire.varints import VARINT_MAX, Unsigned, packed, unzigzag, zigzag
 
 U64_MAX = (1 << 64) - 1
 I64_MAX = (1 << 63) - 1
@@ -46,6 +47,11 @@ def numbers_class() -> type[Message]:
 
 
 NUMBERS = numbers_class()
+
+
+def unpacked(columns: Sequence[tuple[str, bytes]], rows: int) -> Unsigned:
+    """Columns of one length."""
+    return varints.unpacked(columns, [rows] * len(columns)).reshape(len(columns), rows)
 
 
 def body_of(field: str, numbers: list[int]) -> bytes:
