@@ -8,10 +8,9 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from sim.comparison import QUICK, Result, Table, markdown, run_of, step_runs, tables
+from sim.comparison import QUICK, Result, Table, run_of, step_runs, tables
 from sim.convergence import MarkerMissing, find_marks, main, put, run_all
 from sim.jobs import Journal
 from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
@@ -47,51 +46,10 @@ def test_a_table_is_what_was_written(tmp_path: Path) -> None:
     assert after.groups == ["gold", "si,lver"]
 
 
-def test_a_table_without_rows_can_be_written_and_read(tmp_path: Path) -> None:
-    RoundTable.of([]).write(tmp_path / "rounds.csv")
-    assert len(RoundTable.read(tmp_path / "rounds.csv")) == 0
-
-
-def test_brokers_are_in_the_order_of_their_numbers() -> None:
-    assert table(brokers=12).brokers[1:3] == ["broker-1", "broker-2"]
-    assert table(brokers=12).brokers[-1] == "broker-11"
-
-
-def test_a_grid_has_no_value_where_there_is_no_row() -> None:
-    some = RoundTable.of(row for row in rows(2, 2) if (row.round, row.broker) != (1, "broker-1"))
-    grid = some.grid("share")
-    assert grid.shape == (2, 2)
-    assert np.isnan(grid).tolist() == [[False, False], [False, True]]
-
-
-def test_rounds_can_be_cut_out_and_counted_anew() -> None:
-    cut = table(rounds=8).counted_from(3).between(-1, 2)
-    assert cut.rounds.tolist() == [-1, 0, 1]
-
-
-def test_the_lowest_ratio_is_that_of_the_worst_broker_that_can_be_judged() -> None:
-    made = [
-        RoundRow(0, "gold", "a", 10, 9, 9, 10),
-        RoundRow(0, "gold", "b", 10, 5, 5, 10),
-        RoundRow(0, "gold", "c", 0.1, 0, 0, 0.1),
-        RoundRow(1, "gold", "c", 0.1, 0, 0, 0.1),
-    ]
-    lowest = RoundTable.of(made).lowest_ratio()
-    assert lowest[0] == 0.5
-    assert np.isnan(lowest[1])
-
-
 def test_those_are_drawn_in_colour_whose_part_moves() -> None:
     assert picked_brokers(table(brokers=12), 2) == ["broker-0", "broker-1"]
     # One of those that stay stands for all of them.
     assert picked_brokers(table(brokers=12), len(COLOURS)) == ["broker-0", "broker-1", "broker-2"]
-
-
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_a_run_is_drawn(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"run.{ending}"
-    draw_run(table(), path, title="a title", steps=[3.5])
-    assert path.stat().st_size > 5_000
 
 
 def texts(path: Path) -> list[str]:
@@ -219,7 +177,3 @@ def test_a_document_without_a_place_fails_before_anything_is_run(
     (tmp_path / "convergence.md").write_text("nothing\n")
     assert main(["--out", str(tmp_path), "--quick"]) == 1
     assert "table" in capsys.readouterr().err
-
-
-def test_a_markdown_table_has_a_line_under_its_header() -> None:
-    assert markdown(["a", "b"], [["x", "1"]]) == "| a | b |\n| --- | ---: |\n| x | 1 |"

@@ -53,21 +53,6 @@ def items(call: Call) -> Any:
     return msgspec.json.decode(call.body)
 
 
-def test_questions_of_one_moment_travel_together_and_say_their_attempt(asked: Asked) -> None:
-    asked.ask(1)
-    asked.ask(2, attempt=3)
-
-    call = asked.call()
-    assert call.path == "/v1/acquire"
-    name = {"tenant": "acme", "namespace": "orders", "topic": "eu"}
-    assert items(call) == [
-        {"attempt": 1, "messages": 1, **name},
-        {"attempt": 3, "messages": 2, **name},
-    ]
-    asked.grant(call)
-    assert [answer.messages for answer in asked.answers] == [1, 2]
-
-
 @pytest.mark.parametrize(
     "topic", ["\udcff", "half \ud83d", object()], ids=["no UTF-8", "half", "no text"]
 )
@@ -85,18 +70,6 @@ def test_a_name_that_no_json_can_say_is_refused_to_its_caller_alone(
     asked.ask(1)
     asked.grant(asked.call())
     assert [answer.messages for answer in asked.answers] == [1]
-
-
-def test_calls_are_bounded_in_length_and_number() -> None:
-    asked = Asked(batch_max=2, calls_max=2)
-    for _ in range(7):
-        asked.ask()
-
-    calls = asked.core.calls(0)
-    assert [len(items(call)) for call in calls] == [2, 2]
-    assert asked.core.calls(0) == []
-    asked.grant(calls[0])
-    assert [len(items(call)) for call in asked.core.calls(0)] == [2]
 
 
 def test_one_question_more_than_may_wait_is_answered_at_once() -> None:
@@ -118,22 +91,6 @@ def test_who_was_not_answered_in_time_is_told_what_was_set(when_away: str, grant
 
     (answer,) = asked.answers
     assert (answer.granted, answer.messages, answer.source) == (granted, 3 * granted, Source.AWAY)
-
-
-@pytest.mark.parametrize(("when_away", "goes_back"), [("open", 0), ("closed", 3)])
-def test_a_grant_that_came_too_late_goes_back_if_its_caller_was_refused(
-    when_away: str, goes_back: int
-) -> None:
-    asked = Asked(when_away=when_away)
-    asked.ask(3)
-    call = asked.call()
-    asked.core.expire(200 * MS)
-    asked.grant(call, 210 * MS)
-
-    for settling in asked.core.calls(210 * MS):
-        assert settling.path == "/v1/settle"
-        asked.core.answered(settling.id, *asked.daemon.settle(settling), 220 * MS)
-    assert asked.daemon.settled == [goes_back, 0]
 
 
 def test_a_grant_whose_caller_left_goes_back(asked: Asked) -> None:
@@ -230,14 +187,6 @@ def test_what_is_no_answer_is_an_outage(asked: Asked, body: bytes) -> None:
     asked.core.answered(asked.call().id, 200, body, 0)
 
     assert not asked.core.link.is_up
-
-
-def test_an_item_that_is_at_fault_has_its_status(asked: Asked) -> None:
-    asked.ask()
-    fault = b'[{"granted":false,"status":404,"reason":"no such group","new field":1}]'
-    asked.core.answered(asked.call().id, 200, fault, 0)
-
-    assert [answer.status for answer in asked.answers] == [404]
 
 
 def test_what_goes_back_is_summed_by_name_and_bounded() -> None:

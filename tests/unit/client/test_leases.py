@@ -85,19 +85,6 @@ def test_a_lease_answers_without_a_call_until_half_is_spent_then_is_renewed(leas
     assert leased.grants() == [True] * 6
 
 
-def test_a_fraction_that_a_caller_spends_does_not_reach_the_daemon(leased: Leased) -> None:
-    leased.ask()
-    leased.fill(10)
-    assert leased.hold.take(0.5, 0, MS)  # type: ignore[arg-type]  # a caller without a type checker
-    for _ in range(4):
-        leased.ask(now=MS)
-    body = leased.fill(4, now=MS)
-
-    assert (body["messages"], body["bytes"]) == (4, 0)
-    assert isinstance(body["messages"], int)
-    assert leased.hold.left() == (8, 0)
-
-
 def test_a_lease_that_was_used_is_renewed_at_its_refresh_time_and_given_back_when_not(
     leased: Leased,
 ) -> None:
@@ -183,17 +170,6 @@ def test_a_lease_that_the_daemon_does_not_know_is_dropped(leased: Leased) -> Non
     assert leased.call().path == "/v1/leases"
 
 
-def test_a_name_without_limits_is_granted_until_its_lease_expires(leased: Leased) -> None:
-    leased.ask()
-    free = {"lease_id": "lease-1", "messages": None, "bytes": None, "governed": False}
-    body = msgspec.json.encode({**free, "expires_in_ms": TTL_MS, "refresh_in_ms": 500})
-    leased.core.answered(leased.call().id, 200, body, 0)
-    leased.ask(10**9, 10**12)
-
-    assert leased.grants() == [True, True]
-    assert not leased.hold.take(1, 0, TTL_MS * MS)
-
-
 def test_a_dimension_without_a_limit_is_free_and_its_use_is_told(leased: Leased) -> None:
     leased.ask()
     call = leased.call()
@@ -208,19 +184,6 @@ def test_a_dimension_without_a_limit_is_free_and_its_use_is_told(leased: Leased)
     assert (body["messages"], body["bytes"]) == (4, 0)
     assert body["wants_bytes_per_s"] == pytest.approx(50_000)
     assert leased.hold.left() == (4, 100)
-
-
-def test_who_is_left_over_waits_while_a_limited_lease_still_grows(leased: Leased) -> None:
-    leased.ask(6)
-    call = leased.call()
-    for granted in (4, 3):
-        status, body = leased.daemon.lease(call, granted, 0, TTL_MS, 0)
-        told = msgspec.json.decode(body) | {"limited_by": "resource_group"}
-        leased.core.answered(call.id, status, msgspec.json.encode(told), 0)
-        if granted == 4:
-            assert leased.answers == []
-            call = leased.call()
-    assert leased.grants() == [True]
 
 
 def test_under_overload_a_caller_hears_of_the_limit_and_so_do_those_after_it(
@@ -239,16 +202,6 @@ def test_under_overload_a_caller_hears_of_the_limit_and_so_do_those_after_it(
     assert leased.grants() == [False, False]
     assert [answer.source for answer in leased.answers] == [Source.DAEMON, Source.LEASE]
     assert leased.answers[-1].retry_after_ms == 40
-
-
-def test_what_was_spent_for_nothing_is_spent_again_while_the_lease_lives(leased: Leased) -> None:
-    leased.ask(10)
-    leased.fill(10)
-    leased.hold.put_back(4, 0, MS)
-    assert leased.hold.left() == (4, 0)
-
-    leased.hold.put_back(4, 0, TTL_MS * MS)
-    assert leased.hold.left() == (4, 0)
 
 
 def test_closing_gives_everything_back(leased: Leased) -> None:

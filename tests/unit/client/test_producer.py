@@ -80,24 +80,6 @@ def test_what_was_not_sent_goes_back(way: str, result: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["send", "send_async"])
-@pytest.mark.parametrize("result", ["Timeout", "closed"])
-def test_pulsars_answer_reaches_the_caller_after_the_client_was_closed(
-    way: str, result: str
-) -> None:
-    asking = producer_of(FakePulsar(result), Limiter(closed=True))
-    told: list[str] = []
-    try:
-        if way == "send":
-            asking.send(b"x")
-        else:
-            asking.send_async(b"x", lambda got, _: told.append(got.name))
-    except OSError as error:
-        told.append(str(error))
-
-    assert told == [result]
-
-
-@pytest.mark.parametrize("way", ["send", "send_async"])
 def test_what_is_refused_is_not_sent(way: str) -> None:
     pulsar, limiter = FakePulsar("Ok"), Limiter(granted=False)
     asking = producer_of(pulsar, limiter)

@@ -13,10 +13,6 @@ import pytest
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.model import (
     Attachments,
-    BacklogAction,
-    BacklogQuota,
-    BacklogQuotas,
-    Backlogs,
     Group,
     Limit,
     Limits,
@@ -107,35 +103,12 @@ def test_they_are_the_levels_that_decide() -> None:
     assert told == [(level.level, level.group) for level in chain.levels]
 
 
-def test_without_a_topic_no_limit_of_topics_applies() -> None:
-    view = why(desk(EVERYTHING), Request(namespace=NAMESPACE))
-    assert [level.group for level in view.levels] == [None, "of-both"]
-
-
-def test_a_partition_has_what_its_topic_has() -> None:
-    view = why(desk(EVERYTHING), Request(namespace=NAMESPACE, topic=PARTITION))
-    assert view.levels[1].group == "of-topic"
-    assert view.levels[1].set_at == (ScopeView("topic", TOPIC),)
-
-
-def test_a_name_that_nobody_attached_is_not_governed() -> None:
-    view = why(desk(EVERYTHING), Request(Kind.DISPATCH, namespace="other/space"))
-    assert (view.governed, view.levels, view.limited_by) == (False, (), None)
-
-
 def test_an_attachment_to_no_group_limits_nothing_and_is_told() -> None:
     snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
     view = why(desk(snapshot))
     assert not view.governed
     [missing] = view.missing_groups
     assert (missing.group, missing.set_at) == ("gone", ScopeView("namespace", NAMESPACE))
-
-
-def test_a_group_nobody_asked_for_has_no_share_and_no_bucket() -> None:
-    level = only(why(desk(gold())))
-    assert not level.in_use
-    told = level.messages
-    assert (told.quota, told.share, told.depth, told.tokens) == (100, None, None, None)
 
 
 def test_a_group_in_use_has_a_share_tokens_and_a_depth() -> None:
@@ -187,13 +160,6 @@ def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
     assert by_topic.by_messages.messages == 40
 
 
-def test_the_window_is_told_and_no_older_than_the_daemon() -> None:
-    at = desk(gold())
-    assert only(why(at)).refused_last_minute.window_s == NOW / 1000
-    late = only(why(at, now=600_000)).refused_last_minute.window_s
-    assert 50 <= late <= 60
-
-
 def test_a_minute_later_nothing_was_cut() -> None:
     at = desk(gold())
     ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
@@ -224,28 +190,6 @@ def test_a_divided_share_shows_the_topics_part() -> None:
     assert other.in_use
     assert (other.messages.share, other.messages.part, other.messages.tokens) == (100, None, None)
     assert other.topic_split == "even"
-
-
-def test_backlog_quotas_are_told_and_have_no_effect_without_a_report() -> None:
-    size = BacklogQuota(size_bytes=10, action=BacklogAction.EVICT)
-    snapshot = replace(
-        gold(),
-        backlogs=Backlogs(
-            namespaces={NAMESPACE: BacklogQuotas(size, BacklogQuota(age_s=60))},
-            topics={TOPIC: BacklogQuotas(age=BacklogQuota(age_s=0))},
-        ),
-    )
-    of_size, of_age = why(desk(snapshot)).backlog_quotas
-    assert (of_size.type, of_size.size_bytes, of_size.age_s) == ("destination_storage", 10, None)
-    assert (of_size.action, of_size.set_at) == (
-        "consumer_backlog_eviction",
-        ScopeView("namespace", NAMESPACE),
-    )
-    # 0 is unlimited, too.
-    assert (of_age.type, of_age.size_bytes, of_age.age_s) == ("message_age", None, None)
-    assert of_age.set_at == ScopeView("topic", TOPIC)
-    assert not of_size.enforced
-    assert why(desk(gold())).backlog_quotas == ()
 
 
 def test_asking_makes_nothing() -> None:

@@ -3,8 +3,6 @@
 The JSON of it is tested in tests/integration/http.
 """
 
-from dataclasses import replace
-
 import pytest
 
 from rgd.core.broker.broker import Broker
@@ -12,7 +10,7 @@ from rgd.core.broker.events import PoliciesChanged
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Attachments, Group, Rates, SharePolicyName, TopicSplit
+from rgd.core.policies.model import Attachments, Group, Rates, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, to_units
 from rgd.views.groups import GROUP_WORK, NAMES_PER_POINT, SLICE_WORK, group_slice, group_view
@@ -39,20 +37,6 @@ def all_slices(broker: Broker, names: list[str]) -> list[GroupView]:
         done += part.done
         views += part.views
     return views
-
-
-def test_slices_show_what_each_group_shows_alone(broker: Broker) -> None:
-    slots = len(broker.index)
-    views = all_slices(broker, [*NAMES[:11], "gone", *NAMES[11:]])
-    # A look takes nothing.
-    assert len(broker.index) == slots
-    assert views == [without_idle(group_view(broker, name, ms(4100))) for name in NAMES]
-
-
-def without_idle(view: GroupView) -> GroupView:
-    """A view as a list shows it."""
-    publish, dispatch = (replace(of_kind, idle=()) for of_kind in (view.publish, view.dispatch))
-    return replace(view, publish=publish, dispatch=dispatch)
 
 
 def test_one_group_shows_every_live_broker_once_and_their_shares_are_the_quota(
@@ -108,16 +92,6 @@ def test_what_is_attached_is_shown_and_counts_as_work(broker: Broker) -> None:
     broker.handle(PoliciesChanged(ms(4100), PolicySnapshot({"g": Group("g")}, attach)))
     part = group_slice(broker, ["g", "g", "g"], ms(4100))
     assert (part.done, part.work) == (2, SLICE_WORK)
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"), [(None, "even"), (TopicSplit.PROPORTIONAL, "proportional")]
-)
-def test_a_group_shows_how_its_share_is_divided(said: TopicSplit | None, shown: str) -> None:
-    broker = Broker(BrokerSettings(Sender("b1", 1), topic_split=TopicSplit.EVEN), START)
-    snapshot = PolicySnapshot({"gold": Group("gold", topic_split=said)})
-    broker.handle(PoliciesChanged(START, snapshot))
-    assert group_view(broker, "gold", START).topic_split == shown
 
 
 def test_a_group_that_does_not_exist_is_said_to() -> None:

@@ -10,15 +10,12 @@ from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Kind
 from rgd.views import pressure
-from rgd.views.groups import group_view
 from rgd.views.live import members_view
 from rgd.views.live_model import GoneView, PressureView
 from rgd.views.pressure import (
-    Counts,
     Pressure,
     RowKey,
     coloured_of,
-    refused_between,
     row_of,
     tables,
 )
@@ -68,20 +65,6 @@ def test_each_limited_group_is_a_row_and_its_shares_are_the_quota(broker: Broker
         if is_max_min(broker, row):
             assert sum(part.share for part in row.brokers) == pytest.approx(row.quota)
         assert sum(part.wanted for part in row.brokers) == pytest.approx(row.wanted)
-
-
-def test_rows_say_what_the_groups_view_says(broker: Broker) -> None:
-    for row in rows_of(broker):
-        view = group_view(broker, row.group, ms(4100))
-        of_kind = getattr(view, row.kind)
-        shown = {part.broker: (part.wanted, part.admitted) for part in row.brokers}
-        for of_broker in of_kind.rows:
-            rates_of = (
-                getattr(of_broker.wanted, row.dimension),
-                getattr(of_broker.admitted, row.dimension),
-            )
-            assert shown.pop(of_broker.broker) == rates_of
-        assert set(shown.values()) <= {(0.0, 0.0)}
 
 
 def test_brokers_without_a_colour_are_shown_together(broker: Broker) -> None:
@@ -174,11 +157,6 @@ def test_of_many_brokers_those_that_want_most_have_a_colour() -> None:
         broker.handle(MessageReceived(ms(30 + at), report(name, usage(at + 1), full=True)))
     found = list(tables(broker, [key("gold")]))
     assert coloured_of(found) == tuple(names[-8:])
-
-
-def test_refusals_are_rates_since_the_last_reading() -> None:
-    before = Counts(0, {("topic", Dimension.MESSAGES): 5})  # type: ignore[dict-item]
-    assert refused_between(None, before, Dimension.MESSAGES) == {}
 
 
 def test_a_member_that_says_nothing_for_a_round_and_a_half_is_silent() -> None:

@@ -108,27 +108,6 @@ def test_what_the_broker_adds_leaves_the_producers_bytes_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("broker", "expected"),
-    [
-        pytest.param(None, 5, id="no-broker-part"),
-        pytest.param(BrokerEntryMetadata(index=1), 5, id="no-timestamp"),
-        pytest.param(BrokerEntryMetadata(0), 0, id="timestamp-0-counts"),
-        pytest.param(BrokerEntryMetadata(7), 7, id="timestamp"),
-    ],
-)
-def test_an_entrys_time_is_the_brokers_else_the_producers(
-    broker: BrokerEntryMetadata | None, expected: int
-) -> None:
-    assert Entry("p", 1, 5, broker=broker).timestamp == expected
-
-
-def test_the_later_of_two_properties_counts() -> None:
-    entry = Entry("p", 1, 2, properties=(("k", "old"), ("k", "new"), ("other", "x")))
-    assert entry.property_of("k") == "new"
-    assert entry.property_of("none") is None
-
-
-@pytest.mark.parametrize(
     ("broker", "hex_"),
     [
         pytest.param(
@@ -146,13 +125,6 @@ def test_the_brokers_part_is_as_pulsars_code_has_it(broker: BrokerEntryMetadata,
     data = encode_entry(Entry("p", 1, 2, broker=broker))
     assert data.startswith(head)
     assert decode_entry(data).broker == broker
-
-
-def test_an_entry_without_checksum_reads_and_is_written_without() -> None:
-    data = plain(METADATA, b"payload")
-    entry = decode_entry(data)
-    assert (entry.is_checksummed, entry.payload) == (False, b"payload")
-    assert encode_entry(entry) == data
 
 
 def test_fields_that_rgd_does_not_know_travel_along() -> None:
@@ -221,12 +193,6 @@ def test_an_entry_cut_anywhere_is_refused(at: int) -> None:
         decode_entry(bytes.fromhex(FRAMES[5]["frame_hex"])[:at])
 
 
-@pytest.mark.parametrize("size", [0, 1])
-def test_peeking_at_less_than_a_magic_raises(size: int) -> None:
-    with pytest.raises(TornFrame, match="needs 2 bytes"):
-        frame.peek_broker_entry_metadata(b"\x0e\x02"[:size])
-
-
 def test_a_mismatch_says_where_the_checksum_is() -> None:
     data = bytearray.fromhex(FRAMES[5]["frame_hex"])
     data[-1] ^= 1
@@ -256,15 +222,6 @@ def test_what_could_not_be_read_back_is_not_written(entry: Entry, reason: Reason
     with pytest.raises(WireError) as caught:
         encode_entry(entry)
     assert caught.value.reason is reason
-
-
-def test_the_largest_and_the_smallest_entry_are_read() -> None:
-    payload = bytes(frame.PAYLOAD_MAX)
-    largest = Entry("p", 1, 2, payload, (("k", "v" * (frame.METADATA_MAX - 100)),))
-    assert decode_entry(encode_entry(largest)) == largest
-    smallest = encode_entry(Entry("", 0, 0, is_checksummed=False))
-    assert len(smallest) == frame.ENTRY_MIN
-    assert decode_entry(smallest).producer_name == ""
 
 
 def test_the_slow_checksum_is_refused_with_the_remedy() -> None:

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, Sender, Span
-from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import usage_pb2
@@ -57,15 +56,6 @@ def proto_of(payload: bytes) -> usage_pb2.Message:
 BOTH = [row("gold"), row("gold", 7, Kind.DISPATCH), row("trial", 9, Kind.DISPATCH)]
 
 
-def test_a_report_is_read_as_it_was_written() -> None:
-    line = Line()
-    for rows in (BOTH, BOTH[:1], [row("trial"), row("acme"), *BOTH[:2]], [row("acme", 1)]):
-        said = report(*rows)
-        heard = line.say(said)
-        assert heard is not None
-        assert in_order(heard) == in_order(said)
-
-
 def test_a_name_travels_once() -> None:
     numbering = NameEncoder()
     first = proto_of(encode(report(*BOTH), numbering)).report
@@ -75,15 +65,6 @@ def test_a_name_travels_once() -> None:
     assert not again.rows.groups
     more = proto_of(encode(report(row("acme")), numbering)).report
     assert (list(more.names.numbers), list(more.names.groups)) == ([2], ["acme"])
-
-
-def test_a_full_report_has_every_name() -> None:
-    line = Line()
-    line.say(report(*BOTH), is_lost=True)
-    said = report(*BOTH, row("acme"), full=True)
-    heard = line.say(said)
-    assert heard is not None
-    assert in_order(heard) == in_order(said)
 
 
 def test_a_receiver_without_a_name_reads_no_rows_and_loses_none() -> None:
@@ -110,15 +91,6 @@ def test_a_late_receiver_reads_no_rows() -> None:
     assert line.say(report(*BOTH)) == report()
 
 
-def test_rows_that_cannot_be_read_take_nothing_back() -> None:
-    payload = encode(report(*BOTH, full=True), NameEncoder())
-    proto = proto_of(payload)
-    del proto.report.names.groups[:]
-    heard = Line().hear(payload[:2] + proto.SerializeToString())
-    assert not heard.full
-    assert len(heard.rows) == 0
-
-
 def test_another_start_has_other_numbers() -> None:
     line = Line()
     line.say(report(row("gold")))
@@ -131,28 +103,6 @@ def test_another_start_has_other_numbers() -> None:
     old = NameEncoder()
     encode(report(row("gold")), old)
     assert line.hear(encode(report(row("gold")), old)) == report()
-
-
-def test_senders_do_not_share_numbers() -> None:
-    line, other = Line(), NameEncoder()
-    line.say(report(row("gold")))
-    said = report(row("trial"), sender=Sender("b2", 7))
-    assert line.hear(encode(said, other)) == said
-
-
-def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report() -> None:
-    line = Line(NameEncoder(spare_names=3))
-    for place in range(6):
-        line.say(report(row(f"g{place}")))
-    heard = line.say(report(row("g0"), full=True))
-    assert heard is not None
-    assert heard.rows.groups == ("g0",)
-    fresh = Line()
-    fresh.say(report(row("g0"), full=True))
-    assert line.name_decoders.cost == fresh.name_decoders.cost
-    more = line.say(report(row("g5")))
-    assert more is not None
-    assert more.rows.groups == ("g5",)
 
 
 def test_a_full_dictionary_begins_again() -> None:
@@ -240,26 +190,6 @@ def test_more_names_than_a_sender_may_have_are_refused() -> None:
     assert caught.value.reason is Reason.OVERSIZE
 
 
-def test_reports_of_one_numbering_refer_to_one_table_of_names() -> None:
-    line = Line()
-    reports = [line.say(report(*BOTH)), line.say(report(row("later"))), line.say(report(*BOTH))]
-    names = [one.rows.groups for one in reports if one is not None]
-    tables = [each.table for each in names if isinstance(each, NumberedNames)]
-    assert len(tables) == len(reports)
-    assert all(table is tables[0] for table in tables)
-    assert names[0] == names[2]
-
-
-def test_a_name_that_comes_again_under_another_number_is_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), NameEncoder())
-    line.hear(payload)
-    proto = proto_of(payload)
-    proto.report.names.numbers = varints(0, 2)
-    with pytest.raises(WireError) as caught:
-        line.hear(payload[:2] + proto.SerializeToString())
-    assert caught.value.reason is Reason.DUPLICATE
-
-
 def test_a_number_that_stands_for_two_groups_is_refused() -> None:
     line, payload = Line(), encode(report(*BOTH), NameEncoder())
     line.hear(payload)
@@ -270,41 +200,12 @@ def test_a_number_that_stands_for_two_groups_is_refused() -> None:
     assert caught.value.reason is Reason.DUPLICATE
 
 
-def test_parts_of_a_full_state_each_have_the_names_they_use() -> None:
-    line = Line()
-    line.say(report(*BOTH, row("acme")), is_lost=True)
-    middle = 1 << 63
-    first = replace(report(row("gold"), full=True), span=Span(0, middle), more=True)
-    second = replace(report(row("acme"), row("trial"), full=True), span=Span(middle))
-    line.say(first, is_lost=True)
-    heard = line.say(second)
-    assert heard is not None
-    assert in_order(heard) == in_order(second)
-    # What the lost part said it cannot read, and all else it can.
-    assert line.say(report(row("trial"), row("acme"))) is not None
-    assert line.say(report(row("gold"))) == report()
-    assert line.say(first) == first
-    assert line.say(report(row("gold"))) == report(row("gold"))
-
-
 def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() -> None:
     numbering = NameEncoder()
     encode(report(*BOTH), numbering)
     encode(report(row("gold"), full=True), numbering)
     after = proto_of(encode(report(*BOTH), numbering)).report
     assert list(after.names.groups) == ["trial"]
-
-
-def test_the_names_of_senders_that_are_gone_are_freed() -> None:
-    name_decoders = NameDecoders()
-    for place in range(3):
-        said = report(*BOTH, sender=Sender(f"b{place}", 1))
-        decode(encode(said, NameEncoder()), name_decoders)
-    before = name_decoders.cost
-    name_decoders.keep({"b1"})
-    assert 0 < name_decoders.cost == before // 3
-    name_decoders.keep(())
-    assert name_decoders.cost == 0
 
 
 def test_the_names_of_all_senders_take_only_so_much() -> None:

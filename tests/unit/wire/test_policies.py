@@ -3,8 +3,6 @@
 Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wire_*.py), the table.
 """
 
-import json
-
 import pytest
 
 from rgd.core.policies.model import (
@@ -22,7 +20,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import PolicyRecord, Value
-from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX
+from rgd.core.units import COUNT_MAX
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.policies import POLICY_MAX, decode_policy, encode_policy
 
@@ -126,29 +124,6 @@ GOLD = Group(
 def test_a_policy_reads_as_a_person_would_write_it(key: str, value: Value, text: str) -> None:
     assert encode_policy(record(key, value)) == wrapped(text)
     assert decode_policy(key, wrapped(text)) == record(key, value)
-
-
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        pytest.param(1, "0.001", id="least"),
-        pytest.param(10, "0.01", id="hundredth"),
-        pytest.param(1100, "1.1", id="no-float-would-hold-it"),
-        pytest.param(QUOTA_MAX * MILLI, "9000000000000000", id="most"),
-        pytest.param(QUOTA_MAX * MILLI - 1, "8999999999999999.999", id="beyond-a-float"),
-    ],
-)
-def test_rates_are_exact(rate: int, text: str) -> None:
-    value = LocalLimit(publish=Rates(bytes=rate))
-    data = encode_policy(record("limit:broker", value))
-    assert data == wrapped(f'{{"publish":{{"bytes":{text}}}}}')
-    assert decode_policy("limit:broker", data).value == value
-
-
-def test_a_name_that_json_must_escape_comes_back() -> None:
-    written = PolicyRecord("group:gold", 1, 'b"ü\\', None)
-    assert decode_policy("group:gold", encode_policy(written)) == written
-    assert json.loads(encode_policy(written))["writer"] == 'b"ü\\'
 
 
 @pytest.mark.parametrize(

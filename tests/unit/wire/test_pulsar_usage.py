@@ -57,20 +57,6 @@ def test_a_report_of_publishing_is_written_as_pulsar_would() -> None:
     )
 
 
-def test_fields_under_high_numbers_are_skipped() -> None:
-    # Field 1000 in the report and in a group of it.
-    data = BROKER + b"\x12\x06\x0a\x01g\xc0\x3e\x05" + b"\xc0\x3e\x05"
-    assert decode_stock_report(data) == StockReport("b", (GroupUsage("g"),))
-
-
-def test_a_large_report_reads_as_its_fields_say() -> None:
-    assert decode_stock_report(LARGE) == StockReport("b", (GroupUsage("g"),))
-    many = tuple(GroupUsage(f"g{at}", Pair(at, 2 * at), Pair(0, 0)) for at in range(10_000))
-    data = b"".join(encode_stock_report(StockReport("b", many[at:][:5000])) for at in (0, 5000))
-    assert len(data) > PIECE_BYTES
-    assert decode_stock_report(data) == StockReport("b", many)
-
-
 def test_a_report_is_divided_into_messages_that_can_be_sent() -> None:
     assert encode_stock_reports(StockReport("b")) == (encode_stock_report(StockReport("b")),)
     many = tuple(GroupUsage(f"{at:0500}", Pair(at, at)) for at in range(600))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.rate_words import rates_of
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
@@ -23,7 +22,6 @@ ROWS = UsageColumns.of(
     UsageRow("silver", Kind.PUBLISH, 2, Pair(1_000_000, 0), Pair(3_000_000, 0)),
     UsageRow("tin", Kind.PUBLISH, 0, Pair(9_000, 9_000), Pair(0, 0)),
 )
-SENDER = Sender("b1", 1)
 
 
 def written(rows: UsageColumns = ROWS) -> ColumnsProto:
@@ -36,11 +34,6 @@ def test_rates_come_back() -> None:
     rates = rates_of(rate_columns.read(written(), len(ROWS)))
     assert rates[:2].T.tolist() == ROWS.admitted.tolist()
     assert rates[2:].T.tolist() == ROWS.wanted.tolist()
-
-
-def test_where_all_is_admitted_nothing_is_unmet() -> None:
-    proto = written(replace(ROWS, wanted=ROWS.admitted))
-    assert [field.name for field, _ in proto.ListFields()] == ["admitted_high", "admitted_low"]
 
 
 @pytest.mark.parametrize("column", ["admitted", "wanted"])

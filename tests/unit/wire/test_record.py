@@ -54,11 +54,6 @@ def test_a_record_comes_back_through_an_entry() -> None:
     assert LogReader().record(decode_entry(encode_entry(entry))) == RECORD
 
 
-@pytest.mark.parametrize("properties", [(), (("other", "1"),)])
-def test_other_payloads_are_not_looked_into(properties: tuple[tuple[str, str], ...]) -> None:
-    assert LogReader().record(Entry("p", 1, 2, b"\xff", properties)) is None
-
-
 @pytest.mark.parametrize("version", ["3", "", "x" * 500])
 def test_a_record_of_an_unknown_version_is_refused(version: str) -> None:
     with pytest.raises(UnknownVersion) as caught:
@@ -102,10 +97,6 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
             }
         ],
     }
-
-
-def test_a_record_without_a_weight_is_of_an_ordinary_broker() -> None:
-    assert decoded(proto(weight=0).SerializeToString()).weight == 1000
 
 
 def proto(**fields: object) -> record_pb2.RoundRecord:

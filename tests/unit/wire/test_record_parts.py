@@ -76,22 +76,6 @@ def joined(parts: list[RoundRecord]) -> RoundRecord:
     )
 
 
-@pytest.mark.parametrize("names", [[], ["gold"], [f"group-{place}" for place in range(5_000)]])
-def test_a_round_that_fits_is_one_part(names: list[str]) -> None:
-    value = record(shares(sorted(names)), (("b2", 1),))
-    assert read(value) == [value]
-
-
-def test_a_round_of_many_groups_is_divided_and_nothing_is_lost() -> None:
-    value = record(shares(sorted(f"{place:0100}" for place in range(40_000))), (("b2", 1),))
-    parts = read(value)
-    assert len(parts) > 1
-    assert [(part.part, part.parts) for part in parts] == [
-        (place, len(parts)) for place in range(1, len(parts) + 1)
-    ]
-    assert joined(parts) == value
-
-
 def test_a_round_of_many_peers_with_long_names_is_divided_and_nothing_is_lost() -> None:
     names = sorted(
         "\N{GOTHIC LETTER AHSA}" * (NAME_MAX - 5) + f"{place:05}" for place in range(3_000)

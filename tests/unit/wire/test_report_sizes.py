@@ -5,13 +5,11 @@ import pytest
 
 from rgd.core.bounds import BOUNDS
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.precision import RATE_MAX, rounded
 from rgd.core.exchange.report_parts import (
     ROW_BYTES_MAX,
     parts_of_rows,
-    parts_of_state,
 )
 from rgd.core.policies.names import NAME_MAX
 from rgd.core.units import COUNT_MAX
@@ -62,19 +60,6 @@ def test_the_largest_numbers_and_names_fit_a_part(
         assert isinstance(heard, Report)
         assert len(heard.rows) == len(part)
     assert len(encode(Report(ME, 3, 1_000_000_007, parts[0]))) <= PAYLOAD_BYTES_MAX
-
-
-def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
-    rows = rows_of(80, RATE_MAX)
-    index = GroupIndex()
-    slots = index.slots(rows.groups, rows.kinds)
-    numbering = NameEncoder()
-    first, last = parts_of_state(index, slots)
-    assert len(first.slots) + len(last.slots) == len(rows)
-    for part in (first, last):
-        report = Report(ME, 1, 1_000_000_007, rows.take(part.slots), full=True, span=part.span)
-        assert len(encode(report, numbering)) <= PAYLOAD_BYTES_MAX
 
 
 def test_reports_of_different_groups_stay_far_below_the_ratio() -> None:

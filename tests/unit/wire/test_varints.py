@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 
 from rgd.wire import varints
 from rgd.wire.errors import Malformed, Reason
-from rgd.wire.varints import VARINT_MAX, Unsigned, packed, unzigzag, zigzag
+from rgd.wire.varints import VARINT_MAX, Unsigned, packed
 
 U64_MAX = (1 << 64) - 1
-I64_MAX = (1 << 63) - 1
 unsigned = st.lists(st.integers(0, 300) | st.integers(0, U64_MAX), min_size=1, max_size=20)
-signed = st.lists(st.integers(-300, 300) | st.integers(-I64_MAX - 1, I64_MAX), max_size=20)
 #: The least and the most that is written in each number of bytes.
 BOUNDS = [
     ((1 << 7 * (size - 1)) if size > 1 else 0, min((1 << 7 * size) - 1, U64_MAX))
@@ -77,14 +75,6 @@ def test_columns_come_back_and_are_protobufs(numbers: list[int]) -> None:
     assert unpacked(columns, len(numbers)).tolist() == [numbers, [0] * len(numbers), numbers]
 
 
-@given(signed)
-def test_signed_numbers_are_protobufs_sint64(numbers: list[int]) -> None:
-    turned = zigzag(np.array(numbers, np.int64))
-    assert unzigzag(turned).tolist() == numbers
-    if any(numbers):
-        assert packed(turned[None]) == [body_of("turned", numbers)]
-
-
 def varint(number: int, more: int) -> bytes:
     """A number as a varint that is longer than it must be by so many bytes of nothing."""
     groups = [number >> bits & 0x7F for bits in range(0, max(1, number.bit_length()), 7)]
@@ -138,25 +128,6 @@ def read(columns: Sequence[tuple[str, bytes]], rows: int) -> Read:
     return numbers
 
 
-@given(
-    st.integers(1, 12).flatmap(
-        lambda rows: st.lists(
-            st.sampled_from(BOUNDS).flatmap(
-                lambda bounds: st.lists(st.integers(*bounds), min_size=rows, max_size=rows)
-            )
-            | st.lists(of_any_size, min_size=rows, max_size=rows),
-            min_size=1,
-            max_size=4,
-        )
-    )
-)
-def test_numbers_of_one_size_and_of_any_come_back_beside_one_another(
-    numbers: list[list[int]],
-) -> None:
-    columns = [("column", data) for data in packed(np.array(numbers, np.uint64))]
-    assert unpacked(columns, len(numbers[0])).tolist() == numbers
-
-
 @given(st.lists(st.lists(pieces, max_size=6).map(b"".join), min_size=1, max_size=4), st.data())
 def test_any_bytes_are_read_or_refused_as_one_by_one(
     columns: list[bytes], data: st.DataObject
@@ -165,33 +136,3 @@ def test_any_bytes_are_read_or_refused_as_one_by_one(
     rows = data.draw(st.sampled_from(sorted({0, 1} | counts | {*map(len, columns)})))
     named = [(f"column-{place}", column) for place, column in enumerate(columns)]
     assert read(named, rows) == read_one_by_one(named, rows)
-
-
-@given(st.lists(st.builds(varint, of_any_size, st.integers(0, 3)), min_size=1, max_size=8))
-def test_a_column_of_whole_numbers_is_refused_for_no_more_than_their_size(
-    bodies: list[bytes],
-) -> None:
-    named = [("first", b"".join(bodies)), ("again", b"".join(reversed(bodies)))]
-    assert read(named, len(bodies)) == read_one_by_one(named, len(bodies))
-
-
-@pytest.mark.parametrize("beside", [b"\x01", b"\x80\x80\x80\x80\x01"])
-@pytest.mark.parametrize(
-    ("data", "number"),
-    [
-        (b"\xff" * 9 + b"\x01", U64_MAX),
-        (b"\x80" * 9 + b"\x00", 0),
-        (b"\x80" * 8 + b"\x7f", 0x7F << 56),
-        (b"\x80" * 9 + b"\x02", None),
-        (b"\x80" * 9 + b"\x81\x00", None),
-        (b"\x80" * 10 + b"\x00", None),
-        (b"\x80" * 12 + b"\x01", None),
-        (b"\x80" * 15 + b"\x01", None),
-    ],
-)
-def test_a_number_has_ten_bytes_and_64_bits_at_most(
-    data: bytes, number: int | None, beside: bytes
-) -> None:
-    [[other]] = unpacked([("beside", beside)], 1).tolist()
-    expected = TOO_LARGE if number is None else [[other, number, other]]
-    assert read([("column", beside + data + beside)], 3) == expected

@@ -5,18 +5,13 @@ Not covered: any message there and back (tests/property/test_wire_round_trips.py
 
 import pytest
 
-from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.exchange.shards import SHARDS_MAX, Shard
 from rgd.wire import usage_pb2
 from rgd.wire.codec import VERSION, decode, encode
 from rgd.wire.errors import UnknownVersion, WireError
-from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from tests.unit.core.values import usage
 
 ME = Sender("broker-new", 7)
-#: Bytes of a heartbeat with the largest hash, two of its sender's name among them.
-HEARTBEAT_BYTES_MAX = 60
 
 
 def test_fields_that_are_not_known_are_ignored() -> None:
@@ -36,30 +31,9 @@ def test_a_version_that_is_not_known_is_refused(version: int) -> None:
         decode(bytes((version, 0)) + encode(Hello(ME))[2:])
 
 
-def test_a_heartbeat_is_small() -> None:
-    heartbeat = Report(
-        Sender("b1", (1 << 64) - 1), 3, 10**9, rows_hash=1 << 62, policies_hash=42, members=3
-    )
-    assert len(encode(heartbeat)) < HEARTBEAT_BYTES_MAX
-
-
 @pytest.mark.parametrize(
     "shard", [Shard(0, 1 + SHARDS_MAX), Shard(16, 16), Shard(1, 1), Shard(1, 0)]
 )
 def test_a_shard_that_cannot_be_is_not_sent(shard: Shard) -> None:
     with pytest.raises(WireError):
         encode(Report(ME, 1, 10**9, shard=shard))
-
-
-def test_the_names_of_each_shard_have_numbers_of_their_own() -> None:
-    encoders = {shard: NameEncoder() for shard in (Shard(0, 2), Shard(1, 2))}
-    decoders = NameDecoders()
-    for shard, group in ((Shard(0, 2), "acme"), (Shard(1, 2), "zenith")):
-        report = Report(ME, 1, 10**9, UsageColumns.of(usage(5, group=group)), shard=shard)
-        read = decode(encode(report, encoders[shard]), decoders)
-        assert isinstance(read, Report)
-        assert [row.group for row in read.rows] == [group]
-    again = Report(ME, 2, 10**9, UsageColumns.of(usage(5, group="acme")), shard=Shard(0, 2))
-    read = decode(encode(again, encoders[Shard(0, 2)]), decoders)
-    assert isinstance(read, Report)
-    assert [row.group for row in read.rows] == ["acme"]

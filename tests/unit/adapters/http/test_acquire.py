@@ -3,14 +3,13 @@
 Decisions are the real limiter's. Not covered: status lines and headers (tests/integration/http).
 """
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from rgd.adapters.http.acquire import SLICE_ITEMS, Acquire, request_of
+from rgd.adapters.http.acquire import Acquire, request_of
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, reply_of
@@ -51,11 +50,6 @@ async def ask(acquire: Acquire, body: object) -> Any:
 # --- names and defaults --------------------------------------------------------------------------------
 
 
-def test_names_become_full_and_the_rest_has_its_defaults() -> None:
-    assert request(**ORDERS) == Request(namespace="acme/orders", attempt=0)
-    assert request(**ORDERS, topic="eu").topic == EU
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -68,18 +62,6 @@ def test_local_and_full_names_are_one_topic(names: Mapping[str, str]) -> None:
     asked = request(**names, subscription="billing")
 
     assert (asked.namespace, asked.topic, asked.subscription) == ("acme/orders", EU, "billing")
-
-
-def test_a_group_is_named_directly() -> None:
-    assert request(group="gold") == Request(group="gold", attempt=0)
-
-
-def test_a_group_may_come_with_a_full_topic() -> None:
-    asked = request(group="gold", topic=EU, subscription="billing")
-
-    assert asked == Request(
-        group="gold", namespace="acme/orders", topic=EU, subscription="billing", attempt=0
-    )
 
 
 @pytest.mark.parametrize(
@@ -141,21 +123,6 @@ def test_names_that_say_nothing_or_contradict_are_refused_by_field(
 # --- one question --------------------------------------------------------------------------------------
 
 
-async def test_nothing_asked_is_granted(acquire: Acquire) -> None:
-    answer = await ask(acquire, {**ORDERS, "messages": 0, "bytes": 0})
-
-    assert answer == {"granted": True, "messages": 0, "bytes": 0}
-
-
-async def test_white_space_before_a_body_does_no_harm(acquire: Acquire) -> None:
-    assert await ask(acquire, b' \r\n\t{"group":"gold"}') == {
-        "granted": True,
-        "messages": 1,
-        "bytes": 0,
-    }
-    assert await ask(acquire, b"\n [ ]") == []
-
-
 # --- arrays --------------------------------------------------------------------------------------------
 
 
@@ -207,12 +174,6 @@ async def test_an_item_nested_deeply_is_at_fault_in_its_place(acquire: Acquire) 
     assert [answer.get("status") for answer in answers] == [400, None]
 
 
-async def test_an_item_in_other_bytes_is_at_fault_in_its_place(acquire: Acquire) -> None:
-    answers = await ask(acquire, b'[{"group":"\xff"},{"group":"gold"}]')
-
-    assert [answer.get("status") for answer in answers] == [400, None]
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -234,29 +195,6 @@ async def test_a_body_that_is_no_array_of_objects_is_refused_whole(
     with pytest.raises(BadBody, match=r"^body: expected"):
         await ask(acquire, body)
     assert daemon.asked == []
-
-
-async def test_braces_inside_items_are_not_counted_as_items(acquire: Acquire) -> None:
-    answers = await ask(acquire, [{**ORDERS, "topic": "{" * 500}] * 10)
-
-    assert [answer["granted"] for answer in answers] == [True] * 10
-
-
-async def test_other_callers_are_served_while_a_long_array_is_answered(
-    acquire: Acquire, daemon: SmallDaemon
-) -> None:
-    items = 3 * SLICE_ITEMS
-    seen: list[int] = []
-
-    async def other() -> None:
-        seen.append(len(daemon.asked))
-
-    async with asyncio.TaskGroup() as tasks:
-        answering = tasks.create_task(ask(acquire, [{"group": "idle"}] * items))
-        tasks.create_task(other())
-
-    assert len(answering.result()) == items
-    assert 0 < seen[0] <= SLICE_ITEMS
 
 
 async def test_a_bug_is_not_told_as_a_fault_of_an_item(

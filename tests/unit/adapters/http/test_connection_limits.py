@@ -7,7 +7,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from rgd.adapters.http.connection_limits import (
     Admission,
-    Closed,
     ConnectionLimits,
     Refused,
     caller_of,
@@ -44,28 +43,6 @@ def limits_of(most: int = 3, per_address: int = 100, reserved: int = 2) -> Conne
 def beyond(client: Client) -> Refused | None:
     assert client.admission is not None
     return client.admission.beyond
-
-
-def test_the_longest_idle_connection_makes_room_first_of_those_that_never_asked() -> None:
-    limits = limits_of()
-    asked, silent, other = (Client(limits) for _ in range(3))
-    asked.ask()
-    asked.end()
-
-    assert beyond(Client(limits)) is None
-    assert (asked.is_open, silent.is_open, other.is_open) == (True, False, True)
-    assert limits.open == 3
-    assert limits.closed == {Closed.EVICTED: 1}
-
-
-def test_where_all_are_busy_a_new_one_may_ask_for_probes() -> None:
-    limits = limits_of()
-    for client in [Client(limits) for _ in range(3)]:
-        client.ask()
-
-    assert beyond(Client(limits)) is Refused.CONNECTIONS
-    assert limits.refused == {}
-    assert limits.open == 4
 
 
 def test_idle_sockets_do_not_shut_probes_out_of_the_reserve() -> None:

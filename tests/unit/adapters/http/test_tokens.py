@@ -14,18 +14,6 @@ def tokens_of(scopes_by_token: dict[str, frozenset[Scope]]) -> Tokens:
     return Tokens({digest_of(token): scopes for token, scopes in scopes_by_token.items()})
 
 
-def test_a_token_has_the_scopes_it_was_given() -> None:
-    tokens = tokens_of({SECRET: frozenset({Scope.QUERY}), "other": READ | {Scope.QUERY}})
-
-    assert tokens.scopes_of(SECRET) == frozenset({Scope.QUERY})
-    assert tokens.scopes_of("other") == frozenset({Scope.QUERY, Scope.READ})
-
-
-def test_admin_may_do_everything() -> None:
-    admin = frozenset({Scope.ADMIN})
-    assert tokens_of({SECRET: admin}).scopes_of(SECRET) == frozenset(Scope)
-
-
 @pytest.mark.parametrize(
     "token", ["", SECRET[:-1], SECRET + "x", SECRET.upper(), "\udcff", "ä", "x" * 100_000]
 )
@@ -45,8 +33,3 @@ def test_tokens_do_not_show_themselves() -> None:
     tokens = tokens_of({SECRET: READ})
 
     assert repr(tokens) == str(tokens) == "<Tokens: 1>"
-
-
-def test_no_tokens_are_false() -> None:
-    assert not Tokens()
-    assert tokens_of({SECRET: READ})

@@ -8,32 +8,6 @@ from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.turns import ReadTurns, Turns
 
 
-async def test_one_slice_for_each_turn_of_the_loop_however_many_work() -> None:
-    turns, done = Turns(), [0] * 5
-    loop_turns = 0
-
-    async def work(number: int) -> None:
-        for _ in range(20):
-            await turns.next()
-            done[number] += 1
-
-    async def count() -> None:
-        nonlocal loop_turns
-        while sum(done) < 100:
-            before = sum(done)
-            await asyncio.sleep(0)
-            loop_turns += 1
-            assert sum(done) - before <= 1
-
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(5):
-            tasks.create_task(work(number))
-        tasks.create_task(count())
-
-    assert loop_turns >= 100
-    assert turns.given == 100
-
-
 async def test_all_who_work_get_equal_parts() -> None:
     turns, order = Turns(), list[int]()
 
@@ -47,18 +21,6 @@ async def test_all_who_work_get_equal_parts() -> None:
             tasks.create_task(work(number))
 
     assert order == [0, 1, 2] * 4
-
-
-async def test_a_turn_that_nobody_waits_for_any_more_is_passed_on() -> None:
-    turns = Turns()
-    gone = asyncio.ensure_future(turns.next())
-    there = asyncio.ensure_future(turns.next())
-    await asyncio.sleep(0)
-
-    gone.cancel()
-
-    async with asyncio.timeout(60):
-        await there
 
 
 async def test_so_many_read_so_many_wait_and_the_next_comes_back() -> None:
@@ -84,24 +46,6 @@ async def test_so_many_read_so_many_wait_and_the_next_comes_back() -> None:
     await asyncio.gather(*reads)
     assert at_work == 0
     await read()
-
-
-async def test_each_read_begins_with_a_turn_of_its_own() -> None:
-    turns, order = ReadTurns(), list[int]()
-
-    async def read(number: int) -> None:
-        async with turns.taken():
-            order.append(turns.given)
-
-    await asyncio.gather(*map(read, range(4)))
-    assert order == [1, 2, 3, 4]
-
-
-async def test_the_largest_slice_is_noted() -> None:
-    turns = Turns()
-    for work in (3, 7, 5):
-        await turns.next(work)
-    assert turns.largest == 7
 
 
 async def _let_run() -> None:

@@ -49,10 +49,3 @@ async def test_an_item_of_an_array_carries_the_status_and_the_same_fields(
     assert first["retry_after_ms"] == 1000
     assert (first["granted"], first["messages"], first["bytes"]) == (False, 0, 0)
     assert faulty["status"] == 400
-
-
-async def test_allowed_it_is_granted_and_marked(daemon: SmallDaemon) -> None:
-    daemon.limiter.unknown = OnUnknown.ALLOW
-    reply = await ask(daemon, ORDERS)
-    assert reply.status == 200
-    assert msgspec.json.decode(reply.body)["governed"] is False

@@ -4,22 +4,20 @@ Each handler's effects exactly. Not covered: who is there (test_membership.py), 
 is believed (test_exchange_state.py), what is in a round's rows (test_rounds.py).
 """
 
-from dataclasses import replace
-
 import pytest
 
-from rgd.core.bounds import BOUNDS, Bounds, SharingBounds
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Append, Publish
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
-from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.exchange.messages import Ask, Claim, Hello, Report, Sender
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
-from tests.support.columns import advertised_hash, shares_of
+from tests.support.columns import advertised_hash
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects, gold, reports
+from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import advertised, key, ms, rates, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
@@ -38,19 +36,7 @@ def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) 
     assert desk.stop(5000) == ()
 
 
-def test_it_starts_with_a_hello_and_wants_to_be_woken_for_its_round(desk: Desk) -> None:
-    assert desk.start(at=50) == (Publish(Hello(ME)),)
-    assert desk.rests_until(1050)
-
-
 # Rounds.
-
-
-def test_a_round_without_demand_ends_with_a_heartbeat(live: Desk) -> None:
-    live.run(2005, 2999)
-    assert live.wake(3000) == (Publish(Report(sender=ME, sequence=3, period_ns=ms(1000))),)
-    live.read_back(3001)
-    assert live.rests_until(4000)
 
 
 def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk) -> None:
@@ -63,99 +49,11 @@ def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk)
     ]
 
 
-def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
-    live.run(2005, 2999)
-    live.hear(report("b2", sequence=8), 2500)
-    live.ask(20, at=2900)
-    record, told = live.wake(3000)
-    assert record == Append(
-        RoundRecord(
-            sender=ME,
-            sequence=3,
-            period_ns=ms(1000),
-            rows=shares_of(
-                ShareRow(
-                    usage(200),
-                    (50_000, None),
-                    (100_000, None),
-                    SharePolicyName.MAX_MIN,
-                    admitted_total=Pair(20),
-                    wanted_total=Pair(20),
-                )
-            ),
-            peers=(("b2", 8),),
-            ended_ns=ms(3000),
-            peer_incarnations=(1,),
-        )
-    )
-    (report_,) = reports((told,))
-    (row,) = report_.rows
-    assert (row.group, row.kind, row.topics, row.wanted) == (*key(), 1, Pair(20_000))
-    assert replace(report_, rows=NO_USAGE) == Report(
-        sender=ME,
-        sequence=3,
-        period_ns=ms(1000),
-        rows_hash=advertised_hash([row]),
-        members=2,
-    )
-
-
-def test_the_log_has_what_was_counted_and_the_peers_hear_an_estimate(live: Desk) -> None:
-    live.run(2005, 2999)
-    live.ask(20, at=2900)
-    record, told = live.wake(3000)
-    assert isinstance(record, Append)
-    # The group was asked for 100 ms ago.
-    assert [row.usage.wanted for row in record.record.rows] == [Pair(200_000)]
-    assert [row.wanted for row in reports((told,))[0].rows] == [Pair(20_000)]
-
-
-def test_a_heartbeat_carries_the_hash_of_what_is_told_still(live: Desk) -> None:
-    live.ask(20, at=2010)
-    live.run(2010, 3000)
-    live.ask(20, at=3010)
-    live.run(3010, 3999)
-    (heartbeat,) = reports(live.wake(4000))
-    assert heartbeat.rows == NO_USAGE
-    assert heartbeat.rows_hash == advertised_hash(advertised(live.broker.rounds)) != 0
-
-
-def test_a_report_says_our_weight_and_which_policies_file_we_have(seat: Seat) -> None:
-    desk = seat(weight=2500)
-    desk.change(gold(), at=0, policies_hash=77)
-    desk.start()
-    desk.ask(1, at=10)
-    record, report_, *_ = desk.wake(1000)
-    assert isinstance(record, Append)
-    assert record.record.weight == 2500
-    (heartbeat,) = reports((report_,))
-    assert (heartbeat.weight, heartbeat.policies_hash) == (2500, 77)
-
-
-def test_a_report_says_how_many_live_brokers_we_know_of(live: Desk) -> None:
-    live.hear(report("b2"), 2500)
-    live.hear(report("b3"), 2500)
-    (heartbeat,) = reports(live.wake(3000))
-    assert heartbeat.members == 3
-
-
-def test_a_round_ends_when_it_is_due_and_not_before(live: Desk) -> None:
-    live.run(2005, 2999)
-    assert live.wake(2999) == ()
-    assert len(live.wake(3020)) == 1
-    live.read_back(3021)
-    assert live.rests_until(4000)
-
-
 def test_rounds_that_were_slept_through_are_not_made_up_for(live: Desk) -> None:
     assert len(reports(live.wake(7300))) == 1
     assert live.wake(7300) == ()
     live.read_back(7305)
     assert live.rests_until(8000)
-
-
-def test_what_is_sent_is_counted(live: Desk) -> None:
-    assert (live.broker.sequence, live.broker.reports_sent) == (2, 2)
 
 
 # Rounds of many groups.
@@ -170,26 +68,6 @@ def ask_of_many(
     for name in names:
         desk.broker.limiter.acquire(Request(messages=1, group=name), ms(at))
     return names
-
-
-def test_a_round_of_many_groups_takes_several_wakes_and_is_told_once(live: Desk) -> None:
-    live.run(2005, 2499)
-    names = ask_of_many(live, 2500)
-    live.run(2500, 2999)
-    assert live.wake(3000) == ()
-    # It wants to go on at once, and does not mind when it does.
-    assert live.wake_at == 3000
-    for _ in range(7):
-        assert live.wake(3000) == ()
-        assert live.wake_at == 3000
-    record, told = live.wake(3004)
-    assert isinstance(record, Append)
-    assert list(record.record.rows.usage.groups) == names
-    assert record.record.period_ns == ms(1004)
-    (report_,) = reports((told,))
-    assert sorted(report_.rows.groups) == names
-    live.read_back(3005)
-    assert live.rests_until(4000)
 
 
 @pytest.mark.slow
@@ -227,17 +105,6 @@ def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> Non
     assert len(rest.rows) == 2 * BOUNDS.rounds.block_rows + 1
 
 
-def test_a_broker_that_leaves_between_the_slices_logs_all_of_them(live: Desk) -> None:
-    live.run(2005, 2499)
-    names = ask_of_many(live, 2500)
-    live.run(2500, 2999)
-    live.wake(3000)
-    record, goodbye = live.stop(3001)
-    assert isinstance(record, Append)
-    assert list(record.record.rows.usage.groups) == names
-    assert goodbye == Publish(Goodbye(ME))
-
-
 # Early reports.
 
 
@@ -272,21 +139,6 @@ def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live
     assert live.rests_until(3100)
     assert live.wake(3099) == ()
     assert len(reports(live.wake(3100))) == 1
-
-
-def test_what_is_urgent_when_the_round_ends_goes_with_the_round(live: Desk) -> None:
-    live.run(2005, 2984)
-    live.hear(Hello(NOW), 2985)
-    assert len(reports(live.wake(2985))) == 1
-    live.ask(200, at=2990)
-    live.ask(1, at=2990)
-    assert live.wake(2990) == ()
-    assert live.rests_until(3000)
-    (row,) = reports(live.wake(3000))[0].rows
-    assert row.wanted.messages > 0
-    live.read_back(3005)
-    # Nothing is left to be said before the next round.
-    assert live.rests_until(4000)
 
 
 def test_what_an_early_report_has_told_is_logged_as_sent(live: Desk) -> None:
@@ -354,22 +206,12 @@ def test_whoever_asks_whether_we_live_waits_for_the_least_interval_and_any_word_
     assert live.rests_until(4000)
 
 
-def test_a_question_whether_another_lives_is_not_ours_to_answer(live: Desk) -> None:
-    live.hear(Ask(LATER, "b9", full=False), 2100)
-    assert live.rests_until(3000)
-
-
 def test_several_who_ask_get_one_answer_when_the_first_is_due(live: Desk) -> None:
     for asker in (LATEST, LATER, LATEST):
         live.hear(Hello(asker), 2100)
     assert live.rests_until(2300)
     assert len(reports(live.wake(2300))) == 1
     assert live.wake(2400) == ()
-
-
-def test_a_question_to_another_is_not_ours_to_answer(live: Desk) -> None:
-    live.hear(Ask(LATER, "b9"), 2100)
-    assert live.rests_until(3000)
 
 
 @pytest.mark.parametrize("round_ms", [1000, 10])
@@ -384,17 +226,3 @@ def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None
             pass
         due.add(int(desk.now / ms(round_ms) * 10))
     assert due == {0, 1, 2, 3, 4}
-
-
-@pytest.mark.parametrize(("changes_max", "is_sliced"), [(2, False), (0, True)])
-def test_a_change_of_more_groups_than_are_named_is_followed_in_slices(
-    seat: Seat, changes_max: int, is_sliced: bool
-) -> None:
-    desk = seat(bounds=Bounds(sharing=SharingBounds(changes_max=changes_max)))
-    desk.go_live()
-    desk.share()
-    desk.change(gold(50), 2010)
-    assert desk.broker.sharing.awaits(key()) is is_sliced
-    desk.run(2010, 2200)
-    assert not desk.broker.sharing.awaits(key())
-    assert desk.share() == rates(50)

@@ -5,25 +5,21 @@ Not covered: rounds and early reports (test_broker.py).
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from rgd.core.broker.effects import Append, Publish
 from rgd.core.broker.mode import Mode
-from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
-from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.model import Group, Limit, SharePolicyName
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import share_out
 from rgd.core.units import Kind, Pair
 from tests.support.columns import shares_of
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, gold, reports
-from tests.unit.core.values import key, ms, rates, report, usage
+from tests.unit.core.broker.desk import ME, Desk, reports
+from tests.unit.core.values import key, ms, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
 LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
@@ -43,14 +39,6 @@ def test_our_hello_makes_good_for_no_report(desk: Desk) -> None:
     desk.wake(1000)
     desk.hear(Hello(ME), 1010)
     assert desk.broker.link.silent_at == ms(2100)
-
-
-def test_our_rows_count_when_they_are_read_back(live: Desk) -> None:
-    live.ask(20, at=2100)
-    live.wake(3000)
-    assert live.broker.usage.rows(key()) == {}
-    assert live.read_back(3005) == ()
-    assert set(live.broker.usage.rows(key())) == {"b1"}
 
 
 def test_a_word_of_ours_that_comes_late_or_twice_changes_nothing(live: Desk) -> None:
@@ -93,30 +81,7 @@ def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: D
 # Rates.
 
 
-def test_reported_rates_are_rounded_and_counted_ones_are_not(live: Desk) -> None:
-    live.run(2005, 2999)
-    for at in range(2103, 3000, 107):
-        live.ask(7, at=at)
-    record, told = live.wake(3000)
-    (reported,) = reports((told,))[0].rows
-    assert isinstance(record, Append)
-    (logged,) = record.record.rows
-    assert rounded(np.array(reported.wanted)).tolist() == list(reported.wanted)
-    assert rounded(np.array(logged.usage.wanted)).tolist() != list(logged.usage.wanted)
-
-
 # Policies.
-
-
-def test_new_policies_are_in_force_at_once_and_silently(live: Desk) -> None:
-    assert live.share() == rates(100)
-    assert live.change(gold(40), at=2100) == ()
-    assert live.share() == rates(40)
-    assert live.change(gold(40, blocked=True), at=2200) == ()
-    assert not live.ask(1, at=2300)
-    live.broker.validate()
-    live.change(PolicySnapshot(), at=2400)
-    assert list(live.broker.limiter.states()) == []
 
 
 # The end.
@@ -152,27 +117,7 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
     )
 
 
-def test_what_is_not_said_at_the_end_is_not_counted_as_sent(live: Desk) -> None:
-    sent = live.broker.reports_sent
-    live.stop(2040)
-    assert live.broker.reports_sent == sent
-
-
 # Places.
-
-
-def test_all_that_is_kept_by_place_goes_by_the_same_places(live: Desk) -> None:
-    """The map has heard of groups in another order than we were asked for them."""
-    broker = live.broker
-    assert broker.usage.index is broker.index
-    groups = {"small": Group("small", Limit(rates(10))), **gold(10_000).groups}
-    live.change(PolicySnapshot(groups), at=2010)
-    live.hear(report("b2", usage(500, group="small"), usage(1)), 2020)
-    live.share()
-    broker.limiter.acquire(Request(messages=1, group="small"), ms(2030))
-    places = np.array([broker.index.slot(key(name)) for name in ("gold", "small")])
-    assert broker.sharing.quotas(places)[:, 0].tolist() == [10_000_000, 10_000]
-    assert broker.sharing.is_short(places).tolist() == [False, True]
 
 
 # Self-checks.

@@ -11,11 +11,11 @@ import pytest
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import OnIsolation
-from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
+from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, gold
+from tests.unit.core.broker.desk import Desk, gold
 from tests.unit.core.values import key, ms, rates, report, usage
 
 ISOLATED = Alarm(AlarmCode.ISOLATED)
@@ -41,26 +41,6 @@ def test_starting_the_floor_is_granted_without_a_burst(desk: Desk) -> None:
     assert desk.ask(10, at=900)
     assert not desk.ask(1, at=999)
     assert desk.ask(1, at=1000)
-
-
-def test_a_broker_that_counts_on_nobody_waits_two_rounds_after_it_reached_the_exchange(
-    desk: Desk,
-) -> None:
-    desk.share()
-    desk.start()
-    desk.hear(Hello(ME), 300)
-    assert not desk.is_past_start()
-    desk.run(300, 2299)
-    assert (desk.believes(), desk.wake_at) == (Mode.STARTING, 2300)
-    assert desk.wake(2300) == ()
-    assert desk.believes() is Mode.LIVE
-    assert desk.is_past_start()
-    # The raise settles, and the bucket, empty now, may fill.
-    assert desk.share() == rates(1)
-    assert desk.wake_at is not None
-    desk.wake(2400)
-    assert desk.share() == rates(100)
-    assert burst(desk, 3000) == 25
 
 
 def test_a_broker_that_was_suspended_as_it_started_is_not_woken_over_and_over(desk: Desk) -> None:
@@ -124,18 +104,6 @@ def test_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
     assert desk.believes() is Mode.LIVE
 
 
-def test_whoever_is_there_is_waited_for_too(seat: Seat) -> None:
-    desk = seat(expected_brokers=2)
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b3", rows_hash=99), 10)
-    desk.hear(report("b2"), 20)
-    desk.run(20, 700)
-    assert desk.believes() is Mode.STARTING
-    desk.hear(Goodbye(Sender("b3", 1)), 710)
-    assert desk.believes() is Mode.LIVE
-
-
 def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
     desk.start()
     desk.read_back(5)
@@ -145,16 +113,6 @@ def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
     desk.hear(replace(report("b3", full=True), members=3), 710)
     # Nobody else needs to be told of: the start is over before two rounds.
     assert desk.believes() is Mode.LIVE
-
-
-def test_the_most_that_any_answer_counts_is_waited_for(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    desk.hear(replace(report("b2", full=True), members=4), 10)
-    desk.hear(replace(report("b3", full=True), members=2), 20)
-    desk.run(20, 1900)
-    assert desk.believes() is Mode.STARTING
-    assert believed_from(desk, 1900) == 2005
 
 
 @pytest.mark.parametrize(
@@ -172,24 +130,6 @@ def test_only_a_whole_answer_says_how_many_there_are(desk: Desk, word: Report) -
     assert desk.believes() is Mode.STARTING
 
 
-def test_the_hello_of_one_that_starts_is_all_it_has_to_tell(seat: Seat) -> None:
-    desk = seat(expected_brokers=2)
-    desk.start()
-    desk.read_back(5)
-    desk.hear(Hello(Sender("b2", 1)), 10)
-    assert believed_from(desk, 10) == 605
-
-
-def test_the_hello_of_one_that_has_told_something_is_not(seat: Seat) -> None:
-    desk = seat(expected_brokers=2)
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b2", rows_hash=99), 10)
-    desk.hear(Hello(Sender("b2", 1)), 20)
-    desk.hear(Hello(Sender("b2", 2)), 20)
-    assert believed_from(desk, 20) == 2005
-
-
 def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
     desk = seat(expected_brokers=3)
     desk.start()
@@ -201,33 +141,7 @@ def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
     assert believed_from(desk, 730) == 2005
 
 
-def test_answers_before_the_exchange_was_reached_both_ways_are_not_enough(seat: Seat) -> None:
-    desk = seat(expected_brokers=2)
-    desk.start()
-    desk.hear(report("b2"), 10)
-    desk.wake(700)
-    assert desk.believes() is Mode.STARTING
-    desk.read_back(720)
-    assert believed_from(desk, 720) == 1320
-
-
-def test_without_all_the_answers_two_rounds_are_enough(seat: Seat) -> None:
-    desk = seat(expected_brokers=5)
-    desk.start()
-    desk.read_back(5)
-    desk.run(5, 2005)
-    assert desk.believes() is Mode.LIVE
-
-
 # The start, with the exchange out of reach.
-
-
-def test_out_of_reach_a_broker_that_counts_on_nobody_stays_on_its_floor(desk: Desk) -> None:
-    desk.share()
-    desk.start()
-    for now in range(1000, 9001, 1000):
-        assert ISOLATED not in desk.wake(now)
-    assert (desk.believes(), desk.share()) == (Mode.STARTING, rates(1))
 
 
 def test_out_of_reach_it_counts_as_started_after_two_rounds(desk: Desk) -> None:
@@ -264,36 +178,3 @@ def test_out_of_reach_a_broker_that_is_not_alone_acts_as_told_after_two_rounds(
     assert ISOLATED not in desk.wake(3000)
     desk.wake(3100)
     assert desk.share() == share
-
-
-def test_reached_once_and_cut_off_before_anybody_answered_it_stays_on_its_floor(
-    desk: Desk,
-) -> None:
-    desk.share()
-    desk.start()
-    desk.read_back(5)
-    for now in (1000, 2000, 2005, 3000, 4000):
-        assert ISOLATED not in desk.wake(now)
-        assert desk.wake_at is not None
-        assert desk.wake_at > now
-    assert (desk.believes(), desk.share()) == (Mode.STARTING, rates(1))
-    assert desk.is_past_start()
-    # Read back at last, the two rounds are long over.
-    desk.read_back(4500)
-    assert not desk.is_past_start()
-    assert desk.broker.exchange_state.due_at == ms(2005)
-    desk.wake(4500)
-    assert desk.believes() is Mode.LIVE
-
-
-def test_reached_once_and_cut_off_one_that_is_not_alone_acts_as_told(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b2", rows_hash=99), 10)
-    desk.wake(1000)
-    desk.wake(2000)
-    desk.wake(2005)
-    assert desk.believes() is Mode.STARTING
-    # Said at 1000, missing from 2100 on.
-    assert desk.wake(3000)[0] == ISOLATED
-    assert desk.believes() is Mode.EQUAL

@@ -98,13 +98,6 @@ def test_while_it_holds_it_speaks_four_times_a_round_so_that_some_word_comes_bac
     assert live.rests_until(6000)
 
 
-def test_cut_off_nobody_is_thought_dead(live: Desk) -> None:
-    live.hear(report("b2", usage(5)), 2100)
-    for now in range(3000, 12_000, 500):
-        live.wake(now)
-    assert live.broker.peers.names() == ["b2"]
-
-
 def test_records_of_rounds_cut_off_say_so(live: Desk) -> None:
     live.ask(5, at=2900)
     live.wake(3000)
@@ -116,22 +109,6 @@ def test_records_of_rounds_cut_off_say_so(live: Desk) -> None:
 
 
 # Coming back.
-
-
-def test_back_while_holding_the_map_is_believed_again_at_once(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.share()
-    live.wake(3000)
-    live.wake(4100)
-    assert live.believes() is Mode.HOLDING
-    first, second, *_ = live.read_back(4200)
-    assert (first, second) == (REJOINED, Publish(Hello(ME)))
-    assert live.believes() is Mode.LIVE
-    # It was we who could not hear: b2 has all the time again.
-    live.run(4200, 7300)
-    assert live.broker.peers.names() == ["b2"]
-    live.run(7300, 7600)
-    assert live.broker.peers.names() == []
 
 
 def cut_off(desk: Desk, until: float = 6500) -> None:
@@ -187,40 +164,6 @@ def test_back_later_what_was_told_before_is_no_answer(live: Desk) -> None:
     assert live.believes() is Mode.LIVE
 
 
-def test_back_later_and_gone_again_before_anybody_answered_is_as_before(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    cut_off(live)
-    live.read_back(6500)
-    live.said.clear()
-    # The hello of 6500 is missing from 7600 on.
-    assert ISOLATED not in live.wake(7599)
-    assert ISOLATED in live.wake(7600)
-    assert (live.believes(), live.share()) == (Mode.EQUAL, rates(50))
-
-
-def test_back_later_and_never_answered_two_rounds_are_enough(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    cut_off(live)
-    live.read_back(6500)
-    live.run(6500, 8499)
-    assert live.believes() is Mode.REJOINING
-    live.run(8499, 8500)
-    assert live.believes() is Mode.LIVE
-
-
-def test_reached_at_last_a_broker_cut_off_from_the_start_asks_first(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2"}))
-    desk.start()
-    for now in (1000, 2000, 3000):
-        desk.wake(now)
-    assert desk.believes() is Mode.EQUAL
-    assert desk.hear(Hello(ME), 3500) == (REJOINED, Publish(Hello(ME)))
-    assert desk.believes() is Mode.REJOINING
-    # What was lost before is not held against the exchange.
-    desk.run(3500, 5500)
-    assert desk.believes() is Mode.LIVE
-
-
 def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
     desk = seat(stored_peers=frozenset({"b2", "b3"}))
     desk.start()
@@ -231,22 +174,6 @@ def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> 
     assert desk.believes() is Mode.REJOINING
     desk.hear(report("b3"), 3520)
     assert desk.believes() is Mode.LIVE
-
-
-def test_to_be_read_back_changes_nothing_for_one_that_was_not_cut_off(live: Desk) -> None:
-    live.wake(3000)
-    assert live.read_back(3005) == ()
-    assert live.believes() is Mode.LIVE
-
-
-def test_a_goodbye_of_our_own_that_comes_back_is_no_word_of_the_living(live: Desk) -> None:
-    live.wake(3000)
-    live.said.clear()
-    live.stop(3010)
-    assert live.read_back(3020) == ()
-    # Said at 3000 and not read back.
-    assert live.rests_until(4000)
-    assert live.broker.link.received_at == ms(2005)
 
 
 def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None:
@@ -302,28 +229,3 @@ def test_whatever_ends_a_standstill_it_is_noticed_first(live: Desk) -> None:
     assert live.hear(report("b2", usage(500), sequence=2), 9000) == (REJOINED, Publish(Hello(ME)))
     # It has told everything after we asked for it, as far as we can know.
     assert live.believes() is Mode.LIVE
-
-
-def test_a_standstill_of_less_than_a_round_and_the_longest_way_is_none(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    live.run(2100, 3000)
-    live.hear(report("b2", sequence=2), 3005)
-    live.wake(3005 + 1100)
-    live.said.clear()
-    peer = live.broker.peers.get("b2")
-    assert peer is not None
-    assert peer.received_at == ms(3005)
-    live.wake(4105 + 1101)
-    assert peer.received_at == ms(5206)
-
-
-def test_before_its_start_a_broker_cannot_stand_still(desk: Desk) -> None:
-    assert desk.start(at=60_000) == (Publish(Hello(ME)),)
-    assert desk.believes() is Mode.STARTING
-
-
-def test_a_standstill_while_starting_changes_nothing_but_the_patience(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    assert REJOINED not in desk.wake(9000)
-    assert desk.believes() is Mode.LIVE

@@ -6,7 +6,7 @@ on the wire (tests/unit/wire/test_report_sizes.py).
 
 from rgd.core.bounds import Bounds, ExchangeBounds
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
@@ -20,7 +20,6 @@ from tests.unit.core.values import advertised, ms, rates
 
 GROUPS = [f"g{number:02}" for number in range(40)]
 SNAPSHOT = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GROUPS})
-ROUND_MS = 1000
 
 
 #: Seven rows a part.
@@ -100,31 +99,6 @@ def told(sender: Member) -> dict[str, int]:
 def held(receiver: Member) -> dict[str, int]:
     rows = receiver.broker.usage.rows_of("s")
     return {key.group: row.wanted.messages for key, row in rows.items()}
-
-
-def test_a_round_with_too_many_rows_is_several_reports_of_one_state() -> None:
-    sender, receiver = pair()
-    reports = [report for report in sender.reports() if len(report.rows)]
-    assert len(reports) > 5
-    # Early reports came first, and each of the round's but the last says that more follow.
-    assert not reports[-1].more
-    assert reports[-2].more
-    sequences = [report.sequence for report in reports]
-    assert sequences == sorted(set(sequences))
-    receiver.hear(*reports)
-    assert held(receiver) == told(sender)
-    assert receiver.missed() == 0
-    record = next(effect.record for effect in sender.effects if isinstance(effect, Append))
-    assert len(record.rows) == len(GROUPS)
-
-
-def test_a_lost_part_of_a_round_is_found_with_its_last_one() -> None:
-    sender, receiver = pair()
-    reports = [report for report in sender.reports() if len(report.rows)]
-    receiver.hear(*reports[:-3], *reports[-2:-1])
-    assert receiver.missed() == 0
-    receiver.hear(reports[-1])
-    assert receiver.missed() == 1
 
 
 def test_who_asks_is_sent_the_whole_state_in_parts() -> None:

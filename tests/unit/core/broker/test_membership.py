@@ -6,13 +6,10 @@ Each event's effects exactly. Not covered: how names and sequences are kept
 
 from dataclasses import replace
 
-import pytest
-
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
-from rgd.core.exchange.columns import NO_USAGE
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Sender
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Sender
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.broker.desk import Desk, Effects, reports
 from tests.unit.core.values import held, key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Sender("b2", 1), Sender("b2", 2), Sender("b3", 1)
@@ -38,18 +35,6 @@ def wants_all(desk: Desk) -> None:
 # Joining and telling.
 
 
-@pytest.mark.parametrize("word", [Hello(B2), report("b2"), Ask(B2, "b9")], ids=["1", "2", "3"])
-def test_whoever_speaks_has_joined_and_is_remembered(live: Desk, word: Message) -> None:
-    live.share()
-    joined = (Alarm(AlarmCode.PEER_JOINED, "b2"), Remember(("b2",)))
-    assert live.hear(word, 2100) == joined
-    assert live.share() == rates(50)
-    assert live.hear(Hello(B3), 2200) == (
-        Alarm(AlarmCode.PEER_JOINED, "b3"),
-        Remember(("b2", "b3")),
-    )
-
-
 def test_a_report_changes_the_map_and_the_share_at_once(live: Desk) -> None:
     wants_all(live)
     live.hear(Hello(B2), 2100)
@@ -59,44 +44,12 @@ def test_a_report_changes_the_map_and_the_share_at_once(live: Desk) -> None:
     assert live.broker.reports_received == 1
 
 
-def test_a_report_that_was_heard_before_changes_nothing(live: Desk) -> None:
-    wants_all(live)
-    live.hear(report("b2", usage(30), sequence=2), 2100)
-    assert live.hear(report("b2", usage(500), sequence=1), 2200) == ()
-    assert live.hear(report("b2", usage(500), sequence=2), 2300) == ()
-    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
-    assert live.broker.reports_received == 1
-
-
-def test_a_peers_weight_counts(live: Desk) -> None:
-    wants_all(live)
-    live.hear(report("b2", usage(500), weight=3000), 2200)
-    assert live.share().messages == 25_250
-
-
 # Missing something.
-
-
-def test_who_told_more_than_we_hold_is_asked_to_repeat_itself(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    missed = (Alarm(AlarmCode.REPORTS_MISSED, "b2"), Publish(Ask(ME, "b2")))
-    assert live.hear(report("b2", sequence=3, rows_hash=99), 2200) == missed
-    # Once a round, however much it says meanwhile.
-    assert live.hear(report("b2", sequence=4, rows_hash=99), 3199) == ()
-    assert live.hear(report("b2", sequence=5, rows_hash=99), 3200) == missed
-    assert live.hear(report("b2", usage(5), sequence=6, full=True), 3300) == ()
-    assert live.hear(report("b2", usage(5), sequence=7), 4300) == ()
 
 
 def test_a_gap_that_absolute_rows_healed_needs_no_question(live: Desk) -> None:
     live.hear(report("b2", usage(5)), 2100)
     assert live.hear(report("b2", usage(7), sequence=9), 2200) == ()
-
-
-def test_while_starting_nobody_is_asked_for_the_answers_are_under_way(desk: Desk) -> None:
-    desk.start()
-    desk.hear(report("b2"), 100)
-    assert desk.hear(report("b2", sequence=2, rows_hash=99), 200) == ()
 
 
 # Policies files.
@@ -137,18 +90,6 @@ def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> 
     assert live.share() == rates(50)
 
 
-def test_what_a_restarted_peer_said_too_early_is_asked_for(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    early = report("b2", usage(70), incarnation=2)
-    assert live.hear(early, 2200) == ()
-    assert live.broker.usage.rows(key())["b2"] == held(usage(500))
-    assert live.hear(replace(early, sequence=2, rows=NO_USAGE), 2900) == (
-        Alarm(AlarmCode.PEER_RESTARTED, "b2"),
-        Alarm(AlarmCode.REPORTS_MISSED, "b2"),
-        Publish(Ask(ME, "b2")),
-    )
-
-
 def test_a_namesake_of_a_live_peer_is_answered_and_takes_none_of_its_share_away(
     live: Desk,
 ) -> None:
@@ -184,21 +125,6 @@ def test_who_says_goodbye_is_forgotten_at_once(live: Desk) -> None:
     assert live.share() == rates(50)
 
 
-def test_a_goodbye_of_nobody_we_know_means_nothing(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    assert live.hear(Goodbye(B2_AGAIN), 2200) == ()
-    assert live.hear(Goodbye(B3), 2200) == ()
-    assert live.broker.peers.names() == ["b2"]
-
-
-def test_what_a_peer_said_before_its_goodbye_does_not_bring_it_back(live: Desk) -> None:
-    live.hear(report("b2", usage(5)), 2100)
-    live.hear(Goodbye(B2), 2200)
-    assert live.hear(report("b2", usage(5), sequence=2), 2210) == ()
-    assert live.broker.usage.brokers() == set()
-    assert len(live.broker.peers) == 0
-
-
 # Falling silent.
 
 
@@ -215,14 +141,6 @@ def test_who_is_silent_for_longer_than_expiry_rounds_is_forgotten(live: Desk) ->
         Alarm(AlarmCode.PEER_EXPIRED, "b3"),
     )
     assert live.broker.usage.brokers() == set()
-
-
-def test_an_expired_peer_is_not_remembered(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    live.hear(report("b3"), 3000)
-    live.run(2500, 5199)
-    assert live.wake(5255)[:1] == (Alarm(AlarmCode.PEER_EXPIRED, "b2"),)
-    assert live.wake(5255)[:1] == (Remember(("b3",)),)
 
 
 def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk) -> None:
@@ -243,14 +161,6 @@ def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk)
     assert [effect for effect in live.wake(5255) if isinstance(effect, Remember)] == [Remember(())]
 
 
-def test_a_heartbeat_is_a_sign_of_life(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.run(2100, 4000)
-    live.hear(report("b2", usage(500), sequence=2), 4100)
-    live.run(4100, 7000)
-    assert live.broker.peers.names() == ["b2"]
-
-
 def test_who_is_silent_for_one_round_less_than_that_is_asked_whether_it_lives(live: Desk) -> None:
     live.hear(report("b2"), 2100)
     live.hear(report("b3"), 2200)
@@ -267,30 +177,9 @@ def test_who_is_silent_for_one_round_less_than_that_is_asked_whether_it_lives(li
     }
 
 
-def test_any_word_of_the_one_that_is_asked_is_an_answer(live: Desk) -> None:
-    live.hear(report("b2", usage(5)), 2100)
-    live.run(2255, 4250)
-    assert asked(live.wake(4255)) == ["b2"]
-    live.hear(replace(report("b2", usage(5), sequence=2), rows=NO_USAGE), 4300)
-    live.run(4300, 6399)
-    assert live.broker.peers.names() == ["b2"]
-    assert live.broker.usage.rows(key())["b2"] == held(usage(5))
-
-
 def test_cut_off_nobody_is_asked_for_it_may_be_we_who_cannot_hear(live: Desk) -> None:
     live.hear(report("b2"), 2100)
     assert [asked(live.wake(at)) for at in range(2255, 9000, 250)] == [[]] * 27
-
-
-def test_between_two_looks_for_the_silent_nothing_is_asked_or_forgotten(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    live.run(2255, 4250)
-    assert asked(live.wake(4255)) == ["b2"]
-    assert asked(live.wake(4504)) == []
-    live.run(4505, 5199)
-    # Its time is over, but it is looked for at 5255 only.
-    assert alarms(live.wake(5210)) == []
-    assert alarms(live.wake(5255)) == [Alarm(AlarmCode.PEER_EXPIRED, "b2")]
 
 
 def test_a_broker_with_one_round_of_patience_forgets_after_that_and_the_longest_way(

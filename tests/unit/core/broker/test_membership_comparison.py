@@ -15,7 +15,6 @@ from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from tests.support.columns import advertised_hash
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
 
@@ -63,30 +62,6 @@ def test_a_difference_without_a_gap_is_found_that_many_reports_later_at_the_late
     assert others == list(range(first + 1, wrong[-1] + 1))
 
 
-def test_of_so_many_large_reports_one_is_compared(live: Desk) -> None:
-    live.hear(large("b2", 1), 2100)
-    found: list[int] = []
-    for sequence in range(2, 2 + 3 * REPORTS_A_COMPARISON):
-        # What follows on one that was found is right, which ends the doubt.
-        rows_hash = None if sequence - 1 in found else WRONG
-        if is_missed(live, large("b2", sequence, rows_hash), 2100 + sequence * ROUND_MS):
-            found.append(sequence)
-    steps = range(0, 3 * REPORTS_A_COMPARISON, REPORTS_A_COMPARISON)
-    assert found == [found[0] + step for step in steps]
-
-
-def test_not_everybody_is_compared_in_the_same_round(live: Desk) -> None:
-    brokers = [f"c{place}" for place in range(REPORTS_A_COMPARISON)]
-    for broker in brokers:
-        live.hear(large(broker, 1), 2100)
-    found = dict.fromkeys(brokers, 0)
-    for sequence in range(2, 2 + REPORTS_A_COMPARISON):
-        for broker in brokers:
-            wrong = is_missed(live, large(broker, sequence, WRONG), 2100 + sequence)
-            found[broker] = found[broker] or (sequence if wrong else 0)
-    assert sorted(found.values()) == list(range(2, 2 + REPORTS_A_COMPARISON))
-
-
 def first_unseen(live: Desk) -> int:
     """A sequence at which a large report of b2, wrong, is not compared; all before it were right."""
     live.hear(large("b2", 1), 2100)
@@ -111,11 +86,6 @@ def test_a_difference_after_a_gap_is_found_at_once(live: Desk) -> None:
         assert not is_missed(live, large("b2", sequence), 2300 + gap * ROUND_MS)
 
 
-def test_a_difference_in_a_full_report_is_found_at_once(live: Desk) -> None:
-    wrong = replace(large("b2", first_unseen(live), WRONG), full=True)
-    assert is_missed(live, wrong, 2200)
-
-
 def test_a_difference_in_a_report_without_rows_is_found_at_once(live: Desk) -> None:
     """One of which we lack a name reads as one that says nothing."""
     sequence = first_unseen(live)
@@ -123,22 +93,6 @@ def test_a_difference_in_a_report_without_rows_is_found_at_once(live: Desk) -> N
     assert not live.broker.usage.is_hashed("b2")
     wrong = report("b2", sequence=sequence + 1, rows_hash=WRONG)
     assert is_missed(live, wrong, 2200)
-
-
-def test_a_difference_in_a_large_report_that_changes_little_is_found_at_once(live: Desk) -> None:
-    idle = [usage(0, group=f"idle{place}") for place in range(MANY)]
-    live.hear(report("b2", usage(1)), 2100)
-    for sequence in range(2, 2 + 2 * REPORTS_A_COMPARISON, 2):
-        wrong = report("b2", usage(1), *idle, sequence=sequence, rows_hash=WRONG)
-        assert is_missed(live, wrong, 2100 + sequence * ROUND_MS)
-        right = report("b2", usage(1), sequence=sequence + 1)
-        assert not is_missed(live, right, 2200 + sequence * ROUND_MS)
-
-
-def test_who_joined_is_compared_until_it_was_right_once(live: Desk) -> None:
-    wrong = [large("b2", sequence, WRONG) for sequence in range(1, 4)]
-    right = [large("b2", sequence) for sequence in range(4, 5)]
-    assert missed(live, [*wrong, *right]) == [1, 2, 3]
 
 
 def test_who_was_wrong_is_compared_until_it_is_right_though_it_is_not_asked_each_time(
@@ -150,28 +104,9 @@ def test_who_was_wrong_is_compared_until_it_is_right_though_it_is_not_asked_each
     assert is_missed(live, large("b2", sequence + 3, WRONG), 2200 + ROUND_MS)
 
 
-def test_after_an_absence_everybody_is_compared_again(live: Desk) -> None:
-    sequence = first_unseen(live)
-    live.broker.membership.await_everybody(live.now)
-    assert is_missed(live, large("b2", sequence, WRONG), 2200)
-
-
 def own(sequence: int, rows_hash: int | None = None) -> Report:
     """A large report of our own, as it comes back."""
     return replace(large("b1", sequence, rows_hash), sender=ME)
-
-
-def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
-    read_back, now = live.broker.membership.read_back, live.now
-    turn = REPORTS_A_COMPARISON * 100 - live.broker.usage.number_of("b1")
-    assert read_back(own(turn), now)
-    sequences = range(turn + 1, turn + REPORTS_A_COMPARISON + 3)
-    held = [read_back(own(sequence, WRONG), now) for sequence in sequences]
-    assert held == [True] * (REPORTS_A_COMPARISON - 1) + [False] * 3
-    assert read_back(own(sequences[-1] + 1), now)
-    assert read_back(own(sequences[-1] + 2, WRONG), now)
-    # After a gap at once.
-    assert not read_back(own(sequences[-1] + 4, WRONG), now)
 
 
 def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
@@ -181,13 +116,3 @@ def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
     live.hear(own(1002, WRONG), 2020)
     (again,) = reports(live.wake(2021))
     assert again.full
-
-
-def test_the_hash_that_is_right_is_that_of_all_the_rows(live: Desk) -> None:
-    """A report that changes some of many rows says the hash of all of them."""
-    live.hear(large("b2", 1), 2100)
-    after = [usage(7, group="g0"), *rows(1)[1:]]
-    said = report("b2", after[0], sequence=2, rows_hash=advertised_hash(after))
-    assert not is_missed(live, said, 2200)
-    wrong = replace(said, sequence=4, rows_hash=advertised_hash(rows(1)))
-    assert is_missed(live, wrong, 2300)

@@ -10,7 +10,7 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Sender
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import ms, rates, report, usage
@@ -94,17 +94,6 @@ def test_whom_a_new_daemon_yields_to(desk: Desk, other: Sender, claim: Claim, go
     assert bool(halts(desk.hear(said_by(other, claim), 300))) is goes
 
 
-def test_a_new_daemon_is_new_for_two_rounds_and_yields_after_them(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    desk.run(5, 1990)
-    assert halts(desk.hear(said_by(HIGHER), 1999)) != []
-
-
-def test_from_two_rounds_on_it_has_held_its_name(live: Desk) -> None:
-    assert [word.claim for word in reports(live.wake(3000))] == [Claim.HELD]
-
-
 # The owner.
 
 
@@ -130,23 +119,6 @@ def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(liv
     words = [message for message in live.said if isinstance(message, Report)]
     assert len(words) <= 1000 / 100 + 2
     assert not any(word.full for word in words)
-    assert live.believes() is Mode.LIVE
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        said_by(LOWER, names=0),
-        said_by(LOWER, names=77),
-        Hello(LOWER),
-        Ask(LOWER, "b2"),
-        Goodbye(LOWER),
-    ],
-    ids=["names-nobody", "names-another", "hello", "ask", "goodbye"],
-)
-def test_nobody_yields_to_what_does_not_name_it(live: Desk, message: Message) -> None:
-    settled(live)
-    assert AlarmCode.NAME_YIELDED not in codes(live.hear(message, 5100))
     assert live.believes() is Mode.LIVE
 
 
@@ -178,26 +150,6 @@ def test_one_that_stood_still_says_so_and_yields_to_whoever_has_the_name(live: D
     words = reports(live.wake(15_000))
     assert [word.claim for word in words] == [Claim.RETURNING]
     assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(HIGHER), 15_020))
-
-
-def test_one_that_stood_still_for_less_than_the_expiry_says_so_too(live: Desk) -> None:
-    settled(live)
-    assert [word.claim for word in reports(live.wake(7500))] == [Claim.RETURNING]
-    live.read_back(7505)
-    live.run(7505, 9999)
-    # Two rounds in which nobody objected.
-    assert [word.claim for word in reports(live.wake(10_000))] == [Claim.HELD]
-
-
-def test_one_that_is_cut_off_says_so_until_it_is_back_for_two_rounds(live: Desk) -> None:
-    settled(live)
-    for at in range(6000, 9500, 500):
-        live.wake(at)
-    assert live.believes() is Mode.EQUAL
-    live.said.clear()
-    words = reports(live.wake(10_000))
-    assert [word.claim for word in words] == [Claim.RETURNING]
-    assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(HIGHER), 10_010))
 
 
 # Yielding.
@@ -251,14 +203,6 @@ def test_the_other_one_gone_in_silence_the_name_is_taken_back(live: Desk) -> Non
     assert live.share() == rates(100)
     assert not live.broker.name.is_contested(ms(11_000))
     assert goodbyes(live.stop(11_010)) != []
-
-
-def test_the_other_one_gone_with_a_goodbye_the_name_is_taken_back_at_once(live: Desk) -> None:
-    yielding(live)
-    assert live.hear(Goodbye(HIGHER), 5190) == ()
-    effects = live.hear(Goodbye(LOWER), 5200)
-    assert codes(effects) == [AlarmCode.NAME_BACK]
-    assert live.believes() is Mode.REJOINING
 
 
 def test_where_both_yielded_the_lower_one_takes_the_name_back(seat: Seat) -> None:

@@ -4,19 +4,16 @@ Not covered: which changes are worth telling (tests/unit/core/exchange/test_supp
 estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 """
 
-from dataclasses import replace
-
 import pytest
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
-from rgd.core.bounds import BOUNDS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.rows import ShareRow
-from rgd.core.policies.model import BacklogAction, Group, Limit, SharePolicyName
+from rgd.core.policies.model import BacklogAction, Group, SharePolicyName
 from rgd.core.units import Kind, Pair
-from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House, wanted
-from tests.unit.core.values import TOPIC, key, ms, rates
+from tests.unit.core.broker.rounds_house import House, wanted
+from tests.unit.core.values import TOPIC, key, ms
 
 
 def test_a_round_tells_what_was_asked_for_in_it() -> None:
@@ -110,30 +107,11 @@ def test_what_each_level_refused_is_logged_once() -> None:
     assert house.logged().refused_by == ()
 
 
-def test_a_round_is_logged_with_the_policy_of_the_group() -> None:
-    house = House(groups=GROUPS | {"third": Group("third", policy=SharePolicyName.STEAL)})
-    house.ask(5, at=500)
-    house.ask(5, at=500, group="third")
-    house.end(1000)
-    assert house.logged().policy is SharePolicyName.MAX_MIN
-    assert house.logged("third").policy is SharePolicyName.STEAL
-
-
 def test_an_unlimited_rate_is_logged_as_such() -> None:
     house = House(groups={"gold": Group("gold")})
     house.ask(1, at=0)
     house.end(1000)
     assert (house.logged().share, house.logged().quota) == ((None, None), (None, None))
-
-
-def test_a_row_that_is_held_back_is_logged_as_such_and_counted() -> None:
-    house = House()
-    for start in (0, 1000):
-        house.ask(20, at=start)
-        house.end(start + 1000)
-    assert not house.logged().sent
-    assert house.logged().admitted_total == Pair(40)
-    assert house.rounds.rows_suppressed == 1
 
 
 # Idle.
@@ -167,22 +145,6 @@ def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
     assert house.end(3000) == []
 
 
-def test_a_group_that_was_deleted_and_is_back_is_estimated_afresh() -> None:
-    house = House(groups={"gold": Group("gold", Limit(rates(10_000)))})
-    for round_ in range(8):
-        # Noise that is large enough to hide what comes after.
-        for at in range(0, 1000, 50):
-            house.ask(40 if round_ % 2 else 80, at=1000 * round_ + at)
-        house.end(1000 * (round_ + 1))
-    house.change({}, at=8000)
-    house.end(9000)
-    house.change(GROUPS, at=9000)
-    for at in range(9000, 10_000, 50):
-        house.ask(1, at=at)
-    (row,) = house.end(10_000)
-    assert wanted(row) == pytest.approx(20, rel=0.1)
-
-
 # Early reports.
 
 
@@ -198,144 +160,10 @@ def test_what_was_refused_and_not_told_is_called_out_and_told_early() -> None:
     assert house.told() == {"gold": row}
 
 
-def test_an_early_report_counts_nothing() -> None:
-    """The windows go on: the round logs each count once."""
-    house = House()
-    house.ask(100, at=0)
-    house.ask(30, at=0, size=70)
-    assert len(house.early(100)) == 1
-    for at in (605, 610):
-        house.ask(50, at=at, size=10)
-    house.early(700)
-    house.ask(10, at=900)
-    house.end(1000)
-    assert house.logged().admitted_total == Pair(house.granted) == Pair(110)
-    assert house.logged().usage.admitted == Pair(110_000)
-    assert house.logged().refused == Pair(130, 90)
-
-
-def test_an_early_report_tells_of_its_groups_alone() -> None:
-    house = House()
-    house.ask(20, at=0, group="trial")
-    house.ask(100, at=0)
-    house.ask(1, at=0)
-    assert [row.group for row in house.early(200)] == ["gold"]
-    assert {row.group: wanted(row) for row in house.end(1000)}["trial"] == 20
-
-
-def test_the_first_moments_of_a_group_are_told_once_more() -> None:
-    house = House()
-    house.ask(100, at=0)
-    house.ask(1, at=0)
-    told = [house.early(10)]
-    follows_up = [house.rounds.follows_up]
-    house.ask(1, at=200)
-    for at in (200, 300):
-        told.append(house.early(at))
-        follows_up.append(house.rounds.follows_up)
-    assert follows_up == [True, False, False]
-    (first,), (again,), nothing = told
-    assert wanted(again) < wanted(first)
-    assert nothing == []
-
-
-def test_the_first_moments_are_not_told_once_more_after_the_round_has_ended() -> None:
-    house = House()
-    house.ask(100, at=900)
-    house.ask(1, at=900)
-    house.early(950)
-    house.end(1000)
-    assert not house.rounds.follows_up
-
-
-def test_more_that_is_urgent_than_a_slice_is_told_in_several() -> None:
-    house = House(groups=MANY)
-    for name in MANY:
-        house.ask(1000, at=0, group=name)
-        house.ask(1, at=0, group=name)
-    first = house.early(100)
-    assert 0 < len(first) <= BOUNDS.rounds.slice_groups
-    assert house.rounds.follows_up
-    told = {row.group for row in first}
-    for at in range(200, 3000, 100):
-        told |= {row.group for row in house.early(at)}
-    assert told == set(MANY)
-
-
-def test_an_early_report_is_logged_as_sent_even_if_the_round_adds_nothing_to_it() -> None:
-    house = House()
-    house.ask(100, at=0)
-    house.ask(0, at=10)
-    house.rounds.urgent[key()] = None
-    (row,) = house.early(1000)
-    assert wanted(row) == 100
-    assert house.end(1000) == []
-    assert house.logged().sent
-    assert house.logged().admitted_total == Pair(100)
-    assert house.rounds.rows_suppressed == 0
-    # Of that round alone.
-    house.ask(100, at=1000)
-    house.end(2000)
-    assert not house.logged().sent
-
-
-def test_an_early_report_of_nothing_says_nothing() -> None:
-    house = House()
-    house.ask(0, at=0)
-    house.rounds.urgent.update({key(): None, key("never-asked"): None})
-    assert house.early(200) == []
-    assert house.rounds.urgent == {}
-    assert house.told() == {}
-
-
-def test_after_a_round_a_refusal_is_called_out_again_unless_the_peers_know() -> None:
-    house = House()
-    house.ask(100, at=0)
-    house.ask(1, at=0)
-    gold = house.limiter.state(key())
-    assert gold is not None
-    house.end(1000)
-    assert gold.reported
-    house.end(2000)
-    assert not gold.reported
-
-
-def test_a_jump_is_called_out_by_what_the_peers_were_told_last() -> None:
-    house = House()
-    for at in range(0, 1000, 100):
-        house.ask(5, at=at)
-    house.end(1000)
-    house.rounds.urgent.clear()
-    for at in range(1000, 1400, 50):
-        house.ask(100, at=at)
-    assert list(house.rounds.urgent) == [key()]
-
-
 def steady(house: House, since: int, until: int) -> None:
     """Ask for 20 a second, evenly."""
     for at in range(since, until, 100):
         house.ask(2, at=at)
-
-
-def test_everything_is_told_anyway_once_in_so_many_rounds() -> None:
-    house = House(replace(SETTINGS, full_every_rounds=3))
-    told = []
-    for start in range(0, 10_000, 1000):
-        steady(house, start, start + 1000)
-        told.append(len(house.end(start + 1000)))
-    assert told[0] == 1
-    assert told[1:4].count(1) == 1
-    assert told[1:4] == told[4:7] == told[7:10]
-
-
-def test_an_early_report_tells_nothing_anyway() -> None:
-    house = House(replace(SETTINGS, full_every_rounds=1))
-    for start in range(0, 3000, 1000):
-        steady(house, start, start + 1000)
-        assert len(house.end(start + 1000)) == 1
-    steady(house, 3000, 3600)
-    house.rounds.urgent[key()] = None
-    assert house.early(3600) == []
 
 
 def test_a_refusal_after_the_last_slot_of_a_flow_of_retries_is_no_fault_of_the_next_round() -> None:

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.bounds import BOUNDS, Bounds, ExchangeBounds
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
@@ -71,27 +70,6 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     assert sum(house.step_through(2000)) == 2 * len(MANY)
 
 
-def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:
-    house = House(groups=MANY)
-    for name in MANY:
-        house.ask(3, at=0, group=name)
-    house.rounds.begin(ms(1000))
-    house.rounds.step(ms(1000))
-    for name in MANY:
-        house.ask(2, at=1001, group=name)
-    house.step_through(1002)
-    house.finish()
-    first = {row.usage.group: row for row in house.log[-1]}
-    early = [name for name, row in first.items() if row.admitted_total == Pair(3)]
-    assert 0 < len(early) < len(MANY)
-    assert {row.admitted_total.messages for row in first.values()} == {3, 5}
-    house.end(2000)
-    second = {row.usage.group: row for row in house.log[-1]}
-    # Whose window was closed already has something in the next one, and the others nothing.
-    assert {name for name, row in second.items() if not row.usage.is_idle} == set(early)
-    assert {row.admitted_total.messages for row in second.values()} == {5}
-
-
 @pytest.mark.slow
 def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> None:
     house = House(groups=MANY)
@@ -105,13 +83,6 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
     assert names[0] not in {row.group for row in house.finish()}
     house.end(2000)
     assert house.logged(names[0]).admitted_total == Pair(7)
-
-
-def test_a_round_of_nothing_ends_in_one_slice() -> None:
-    house = House()
-    house.rounds.begin(ms(1000))
-    assert house.step_through(1000) == [0]
-    assert house.finish() == []
 
 
 @pytest.mark.parametrize("is_told_before", [True, False])
@@ -158,22 +129,6 @@ def test_groups_that_went_are_taken_back_in_slices() -> None:
 
 
 # Groups for which there is no place.
-
-
-def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged() -> None:
-    """Nobody would keep what is told of them, and nothing of theirs comes under another name."""
-    settings = replace(SETTINGS, bounds=Bounds(exchange=ExchangeBounds(slots_max=1)))
-    house = House(settings, groups=GROUPS | {"late": Group("late", Limit(rates(100)))})
-    mirror = UsageMap(GroupIndex())
-    for name in ("gold", "trial", "late"):
-        house.ask(3, at=0, group=name)
-        house.rounds.urgent[key(name)] = None
-    mirror.apply(report("b1", *house.early(500)))
-    mirror.apply(report("b1", *house.end(1000)))
-    assert set(mirror.rows_of("b1")) == {key("gold")}
-    assert mirror.hash_of("b1") == house.rounds.suppression.hash_of()
-    assert [row.usage.group for row in house.log[-1]] == ["gold"]
-    assert house.logged().admitted_total == Pair(3)
 
 
 # The end.

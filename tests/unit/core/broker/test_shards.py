@@ -9,7 +9,6 @@ import pytest
 
 from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
-from rgd.core.broker.shard_phase import Phase
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.peers import REACH_SLACK
 from rgd.core.exchange.shards import LAYOUTS_MAX, Shard, shard_of
@@ -57,38 +56,6 @@ def joined(seat: Seat) -> Desk:
     return desk
 
 
-def phase(desk: Desk) -> Phase:
-    return desk.broker.shard_reader.joined[OF_GOLD.number].phase
-
-
-def test_a_shard_is_warm_when_own_and_peers_rows_are_held(joined: Desk) -> None:
-    # The peer said that it never sent anything in the shard once it was open.
-    assert phase(joined) is Phase.COLD
-    joined.hear(heartbeat(2, *said_of_gold(0)), 2310)
-    joined.wake(2311)
-    assert phase(joined) is Phase.WARM
-
-
-def test_rows_come_from_the_shard_and_not_from_the_exchanges_topic(joined: Desk) -> None:
-    row = usage(20)
-    joined.hear(report("b2", row, sequence=2), 2310)
-    assert not joined.broker.usage.rows_of("b2")
-    joined.hear(in_shard(report("b2", row)), 2320)
-    assert set(joined.broker.usage.rows_of("b2")) == {key()}
-
-
-def test_a_sequence_that_does_not_arrive_is_asked_for_once_a_round(joined: Desk) -> None:
-    joined.hear(in_shard(report("b2", usage(20))), 2310)
-    assert not asks(joined.hear(heartbeat(2, *said_of_gold(2)), 2320))
-    assert not asks(joined.hear(heartbeat(3, *said_of_gold(2)), 2400))
-    ask = Ask(ME, "b2", shard=OF_GOLD)
-    # All were asked when the shard was opened, 1000 ms before.
-    assert asks(joined.hear(heartbeat(4, *said_of_gold(2)), 3100)) == [ask]
-    assert not asks(joined.hear(heartbeat(5, *said_of_gold(2)), 3300))
-    joined.hear(in_shard(report("b2", usage(30), sequence=2)), 3310)
-    assert not asks(joined.hear(heartbeat(6, *said_of_gold(2)), 4200))
-
-
 def test_another_hash_is_asked_about(joined: Desk) -> None:
     joined.hear(heartbeat(2, *said_of_gold(0)), 2310)
     effects = joined.hear(in_shard(report("b2", usage(20), rows_hash=7)), 3100)
@@ -100,13 +67,6 @@ def test_a_report_of_no_member_or_another_incarnation_does_not_count(joined: Des
         assert joined.hear(in_shard(stranger), 2310) == ()
     assert not joined.broker.usage.rows_of("b2")
     assert joined.broker.peers.names() == ["b2"]
-
-
-def test_a_report_of_a_shard_that_is_not_read_does_not_count(joined: Desk) -> None:
-    other = Shard((OF_GOLD.number + 1) % 4, 4)
-    for shard in (other, Shard(OF_GOLD.number, 8)):
-        assert joined.hear(in_shard(report("b2", usage(9)), shard), 2310) == ()
-    assert not joined.broker.usage.rows_of("b2")
 
 
 def test_a_sequence_too_far_ahead_counts_once_a_heartbeat_says_it(joined: Desk) -> None:
@@ -131,16 +91,6 @@ def test_a_group_of_another_shard_is_dropped() -> None:
     usage_map.validate()
     usage_map.remove_shard("b2", OF_GOLD)
     assert set(usage_map.rows_of("b2")) == {key(ELSEWHERE)}
-
-
-def test_a_shard_that_stays_unreached_gives_equal_parts(seat: Seat) -> None:
-    desk = seat(shards=4, expected_brokers=4)
-    desk.go_live()
-    assert desk.share().messages == 250
-    desk.wake(2030)
-    desk.run(2030, 4100)
-    assert phase(desk) is Phase.CUT_OFF
-    assert desk.share().messages == 25_000
 
 
 def test_layouts_that_are_sent_are_bounded(joined: Desk) -> None:

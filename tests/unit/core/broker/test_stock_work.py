@@ -7,18 +7,15 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds, StockBounds
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Fault, SendStockReport
-from rgd.core.broker.events import ShardOpened, StockBrokersListed, StockReportReceived
-from rgd.core.broker.shard_phase import Phase
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
+from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
-from rgd.core.exchange.messages import Hello, Sender
-from rgd.core.exchange.shards import shard_of
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, Effects, gold
+from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import key, ms, rates, report, usage
 
 S1, S2 = "pulsar://s1:6650", "pulsar://s2:6650"
@@ -81,43 +78,10 @@ def test_usage_of_a_stock_broker_is_a_row_and_lowers_the_share(desk: Desk) -> No
     assert sum(share.messages or 0 for share in desk.broker.shares(key()).values()) == 100_000
 
 
-def test_it_is_led_to_its_part_at_once_and_every_period(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    # 1.2 * 100 / 50 - 1
-    assert told(700) in stock(desk, 2020, used(500))
-    assert idle(desk, 2020, 2020 + PERIOD_MS) == [told(700)]
-
-
 def test_one_that_uses_little_is_led_to_all_that_it_may_have(desk: Desk) -> None:
     desk.hold_own(report("b1", usage(500), sequence=100), 2010)
     assert told(140) in stock(desk, 2020, used(100))
     assert desk.share() == rates(80)
-
-
-def test_weights_count_beside_stock_brokers(seat: Seat) -> None:
-    desk = seat(stock_period_ns=5 * NS_PER_S, weight=3000)
-    desk.go_live()
-    desk.hold_own(report("b1", usage(500), sequence=100, weight=3000), 2010)
-    stock(desk, 2020, used(500))
-    assert desk.share().messages == pytest.approx(74_750, abs=2)
-
-
-def test_a_recovery_keeps_what_stock_brokers_use(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stock(desk, 2020, used(500))
-    with monkeypatch.context() as patch:
-        patch.setattr(desk.broker.membership, "receive", None)
-        (fault,) = desk.hear(report("b2"), 2030)
-    assert isinstance(fault, Fault)
-    assert S1 in desk.broker.usage.rows(key())
-    assert S1 in desk.broker.sharing.brokers
-
-
-def test_a_burst_of_reports_is_answered_once_an_interval(desk: Desk) -> None:
-    stock(desk, 2020, used(500))
-    assert stock(desk, 2030, used(600)) == []
-    assert len(idle(desk, 2030, 2200)) == 1
 
 
 def test_nothing_is_reported_while_it_is_idle(desk: Desk) -> None:
@@ -134,25 +98,11 @@ def test_usage_that_is_not_known_counts_as_hungry_and_is_left_as_it_is(desk: Des
     assert desk.share() == rates(50)
 
 
-def test_groups_without_policies_here_are_not_reported(desk: Desk) -> None:
-    answers = stock(desk, 2020, used(500), GroupUsage("tin", Pair(5, 5), ZERO))
-    assert {entry.group for one in answers for entry in one.usage} == {"gold"}
-
-
 def test_two_daemons_report_halves(desk: Desk) -> None:
     desk.hold_own(report("b1", usage(500), sequence=100), 2010)
     desk.hear(report("b2", usage(500)), 2010)
     # A third is theirs: 1.2 * 3 - 1 = 2.6, halved.
     assert told(650) in stock(desk, 2020, used(500))
-
-
-def test_only_their_sum_counts(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    stock(desk, 2020, used(900))
-    stock(desk, 2200, used(100), broker=S2)
-    table = desk.broker.shares(key())
-    assert table[S1].messages == pytest.approx(table[S2].messages, abs=2)
-    assert desk.share().messages == pytest.approx(33_333, abs=2)
 
 
 def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> None:
@@ -161,17 +111,6 @@ def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> 
     # b2 is silent from now on, and expires.
     reports = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
     assert reports.count(told(0, "b2")) == ZEROS_PERIODS
-
-
-def test_another_name_than_the_lowest_reports_no_zeros(desk: Desk) -> None:
-    desk.hear(report("b2", usage(500)), 2010)
-    stock(desk, 2020, used(500))
-    answers = []
-    for n in range(1, 40):
-        desk.hear(Hello(Sender("b0", 1)), 2020 + n * 500)
-        answers += idle(desk, 1520 + n * 500, 2020 + n * 500)
-    assert told(0, "b2") not in answers
-    assert any(one.broker == "rgd://b1" for one in answers)
 
 
 def test_it_reports_zeros_when_it_leaves(desk: Desk) -> None:
@@ -207,14 +146,6 @@ def test_more_reports_than_may_wait_are_dropped(seat: Seat) -> None:
     assert desk.broker.stock.members.refused == {"pending": 1}
 
 
-def test_a_large_report_is_taken_in_slices(desk: Desk) -> None:
-    groups = [GroupUsage(f"g{n}", Pair(1, 1), ZERO) for n in range(3 * BOUNDS.stock.slice_entries)]
-    desk.handle(StockReportReceived(ms(2020), StockReport(S1, tuple(groups))))
-    assert 0 < len(desk.broker.stock.members.groups()) <= BOUNDS.stock.slice_entries
-    idle(desk, 2020, 2020)
-    assert len(desk.broker.stock.members.groups()) == len(groups)
-
-
 def test_where_there_are_many_brokers_a_slice_reports_few_groups(seat: Seat) -> None:
     names = [f"g{n}" for n in range(12)]
     worked, reported = [], []
@@ -237,35 +168,6 @@ def test_where_there_are_many_brokers_a_slice_reports_few_groups(seat: Seat) -> 
     assert reported[0] == reported[1] != []
     assert max(worked[0]) == len(names)
     assert max(worked[1]) <= 5
-
-
-def test_without_a_stock_period_reports_are_ignored(seat: Seat) -> None:
-    live = seat()
-    live.go_live()
-    live.change(gold(), 2010)
-    assert live.handle(StockReportReceived(ms(2020), StockReport(S1, (used(500),)))) == ()
-    assert live.broker.stock.due_at(ms(2020)) is None
-    assert live.broker.sharing.brokers == ["b1"]
-
-
-def test_with_shards_stock_brokers_count_and_are_led_as_without(seat: Seat) -> None:
-    desk = seat(stock_period_ns=5 * NS_PER_S, shards=4)
-    of_gold = shard_of("gold", 4)
-    desk.go_live()
-    desk.share()
-    # Their report comes before the shard can be read, and counts once it is warm.
-    stock(desk, 2020, used(500))
-    desk.ask(5, 2030)
-    desk.wake(2040)
-    desk.handle(ShardOpened(ms(2050), of_gold))
-    desk.run(2050, 4300)
-    assert desk.broker.shard_reader.joined[of_gold.number].phase is Phase.WARM
-    assert desk.broker.usage.rows(key())[S1].wanted == Pair(100_000)
-    assert sum(share.messages or 0 for share in desk.broker.shares(key()).values()) == 100_000
-    answers = idle(desk, 4300, 4310 + 2 * PERIOD_MS)
-    assert {(one.broker, each.group) for one in answers for each in one.usage} == {
-        ("rgd://b1", "gold")
-    }
 
 
 @pytest.mark.parametrize("name", ["b2", "", "rgd://b2"])

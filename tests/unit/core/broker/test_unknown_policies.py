@@ -109,13 +109,3 @@ def test_peers_are_told_that_nothing_is_known_and_nobody_differs_from_that() -> 
     assert set(told) == {0}
     broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=7)))
     assert broker.differing == set()
-
-
-def test_a_peer_that_does_not_say_what_it_has_differs_from_nobody() -> None:
-    # As an rgd from before there were hashes of tables.
-    broker = blind(OnUnknown.DENY)
-    broker.handle(PoliciesChanged(Nanos(1), gold(), 7))
-    broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=0)))
-    assert broker.differing == set()
-    broker.handle(MessageReceived(Nanos(2 * NS_PER_S), report("b2", sequence=2, policies_hash=8)))
-    assert broker.differing == {"b2"}

@@ -9,11 +9,11 @@ import pytest
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.bounds import LeaseBounds
-from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, PoliciesUnknown, Request
+from rgd.core.buckets.decision import Decision, Name, OverBacklog, PoliciesUnknown, Request
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
-from rgd.core.leases import model, table
+from rgd.core.leases import model
 from rgd.core.leases.leases import LeaseEvent, Leases
 from rgd.core.leases.model import (
     LeaseAnswer,
@@ -25,12 +25,10 @@ from rgd.core.leases.model import (
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, OnUnknown, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
-from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
 NAME: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
-READER: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
 NOTHING = Pair()
 
 
@@ -97,45 +95,11 @@ def remaining(one: Limiter, now: Nanos = START, kind: Kind = Kind.PUBLISH) -> in
     return group_of(one, kind).remaining(Dimension.MESSAGES, now)
 
 
-def test_a_lease_holds_what_its_caller_wants_for_a_second() -> None:
-    one = limiter()
-    lease = opened(Leases(one), 100)
-    assert (lease.messages, lease.bytes) == (100, None)
-    assert remaining(one) == 150
-    assert lease.expires_in_ms == 10_000
-    assert lease.refresh_in_ms == 500
-    assert lease.safe_messages == 100 * MILLI
-    assert lease.decision.limited_by is None
-
-
 def test_a_lease_leaves_half_of_what_there_is_to_others() -> None:
     one = limiter()
     leases = Leases(one)
     assert [opened(leases, 600, lease_id=name).messages for name in "abc"] == [125, 62, 31]
     assert remaining(one) == 32
-
-
-def test_leases_that_want_more_than_there_is_have_it_in_proportion() -> None:
-    one = limiter(10_000)
-    leases = Leases(one)
-    request = LeaseRequest(NAME, wants(10_000), ttl_ns=NS_PER_S // 5)
-    leases.open(request, "a", START)
-    answer = leases.open(request, "b", START)
-    assert isinstance(answer, LeaseAnswer)
-    # A tenth of a second of half the rate.
-    assert answer.messages == 500
-    assert answer.decision.limited_by is Level.RESOURCE_GROUP
-    assert answer.safe_messages == 5_000 * MILLI
-
-
-def test_a_renewal_adds_what_is_lacking() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100)
-    again = renewed(leases, 40, ms(600))
-    assert (again.messages, again.expires_in_ms) == (60, 10_000)
-    assert renewed(leases, 100, ms(600)).messages == 0
-    assert leases.table.loads[group_of(one)].held_messages == 100
 
 
 def test_leases_shrink_with_the_share() -> None:
@@ -178,15 +142,6 @@ def test_nothing_goes_back_to_a_group_that_is_gone() -> None:
     assert leases.release("one", Pair(100), START) == NOTHING
 
 
-def test_a_group_divided_over_topics_gives_and_takes_back() -> None:
-    one = limiter(split=TopicSplit.EVEN)
-    leases = Leases(one)
-    opened(leases, 100)
-    assert remaining(one) == 150
-    assert leases.release("one", Pair(100), START) == Pair(100)
-    assert remaining(one) == 250
-
-
 def test_a_shadow_group_counts_leases_and_refuses_none() -> None:
     one = limiter(1, shadow=True)
     lease = opened(Leases(one), 100)
@@ -194,19 +149,6 @@ def test_a_shadow_group_counts_leases_and_refuses_none() -> None:
     # The first one was granted by debt.
     assert opened(Leases(one), 70).messages == 70
     assert group_of(one).shadow_refused == Pair(70)
-
-
-def test_a_dimension_that_is_not_wanted_is_taken_only_where_it_is_limited() -> None:
-    assert opened(Leases(limiter(1000, None)), 100).bytes is None
-    assert opened(Leases(limiter(1000, 1000)), 100).bytes == 0
-    assert opened(Leases(limiter(1000, None)), 0, 50).messages == 0
-    assert opened(Leases(limiter(None, 1000)), 0, 50).messages is None
-
-
-def test_a_name_without_limits_needs_no_tokens() -> None:
-    lease = opened(Leases(Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))))
-    assert (lease.messages, lease.bytes, lease.decision.governed) == (None, None, False)
-    assert lease.refresh_in_ms == 5_000
 
 
 def test_a_refused_lease_leaves_no_trace_but_demand() -> None:
@@ -230,17 +172,6 @@ def test_a_lease_that_has_spent_all_wants_what_it_wants() -> None:
     for at in range(1, 11):
         renewed(leases, 0, ms(100 * at))
     assert counters.messages + counters.refused_new_messages - before == 1000
-
-
-def test_a_lease_that_holds_enough_wants_what_it_takes() -> None:
-    one = limiter(100)
-    leases = Leases(one)
-    first = opened(leases, 1000).messages or 0
-    counters = group_of(one).counters
-    before = counters.refused_new_messages
-    for at in range(1, 11):
-        renewed(leases, first, ms(100 * at))
-    assert counters.refused_new_messages == before
 
 
 def test_a_refused_renewal_keeps_the_lease() -> None:
@@ -293,32 +224,6 @@ def test_leases_are_bounded_in_all_and_for_each_holder() -> None:
     assert len(leases.table) == 1
 
 
-def test_many_leases_are_told_to_renew_less_often() -> None:
-    leases = Leases(limiter(10**6))
-    for at in range(999):
-        opened(leases, 100, lease_id=str(at))
-    lease = opened(leases, 100)
-    assert lease.refresh_in_ms >= 1000 * 999 // model.RENEWALS_PER_S_MAX > 20
-
-
-def test_nothing_is_left_to_expire_of_leases_that_were_released() -> None:
-    leases = Leases(limiter(10**6))
-    for at in range(50):
-        opened(leases, 1, lease_id=str(at))
-        leases.release(str(at), NOTHING, START)
-    leases.end_round(ms(11_000))
-    assert leases.events()[LeaseEvent.EXPIRED] == 0
-
-
-def test_a_call_removes_few_of_thousands_that_have_expired() -> None:
-    leases = Leases(limiter(10**6))
-    for at in range(2_000):
-        opened(leases, 1, lease_id=str(at))
-    opened(leases, 1, lease_id="late", now=ms(9_000))
-    assert leases.release("late", NOTHING, ms(11_000)) == NOTHING
-    assert leases.events()[LeaseEvent.EXPIRED] == table.ENDED_PER_CALL
-
-
 def test_expired_leases_take_no_room_of_their_holder() -> None:
     leases = Leases(limiter(10**6), LeaseBounds(leases_per_holder_max=200))
 
@@ -351,20 +256,6 @@ def test_a_lifetime_is_bounded() -> None:
     answer = leases.open(request, "one", START)
     assert isinstance(answer, LeaseAnswer)
     assert answer.expires_in_ms == model.TTL_MAX_NS // NS_PER_MS
-
-
-def test_leases_of_callers_that_crashed_vanish_at_the_end_of_a_round() -> None:
-    desk = Desk()
-    desk.go_live()
-    desk.change(PolicySnapshot({"gold": Group("gold", Limit(rates(1000)))}), 2100)
-    leases = desk.broker.leases
-    name: Name = (Kind.PUBLISH, "gold", None, None, None)
-    leases.open(LeaseRequest(name, wants(1), ttl_ns=NS_PER_S), "one", ms(2100))
-    desk.run(2100, 3000)
-    assert len(leases.table) == 1
-    desk.run(3000, 4500)
-    assert len(leases.table) == 0
-    assert leases.events()[LeaseEvent.EXPIRED] == 1
 
 
 def test_what_was_taken_without_a_limit_does_not_go_back_into_one() -> None:

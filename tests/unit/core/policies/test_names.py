@@ -11,50 +11,6 @@ from rgd.core.policies import names
 LONGEST = "x" * names.NAME_MAX
 
 
-@pytest.mark.parametrize("name", ["a", "A-b=c:d._9", LONGEST])
-def test_an_entity_may_be_what_pulsar_allows(name: str) -> None:
-    assert names.check_entity(name, "tenant") == name
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "ü", "a\n", "a|b", LONGEST + "x"])
-def test_another_entity_is_refused_by_the_name_of_its_field(name: str) -> None:
-    with pytest.raises(InvalidName, match=r"^tenant: expected 1 to 512 letters"):
-        names.check_entity(name, "tenant")
-
-
-def test_a_long_wrong_name_is_shown_shortened() -> None:
-    with pytest.raises(InvalidName) as caught:
-        names.check_entity("x" * 1000, "group")
-    assert str(caught.value).endswith("xxx...'")
-    assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize("namespace", ["orders", "acme/orders"])
-def test_a_local_and_a_full_namespace_are_the_same(namespace: str) -> None:
-    assert names.namespace_of("acme", namespace) == "acme/orders"
-
-
-@pytest.mark.parametrize(
-    ("tenant", "namespace", "words"),
-    [
-        pytest.param(
-            "acme", "other/orders", "namespace: expected one of tenant 'acme'", id="other"
-        ),
-        pytest.param("acme", "acme/orders/eu", "namespace: expected 1 to 512", id="three"),
-        pytest.param("acme", "", "namespace: expected 1 to 512", id="empty"),
-        pytest.param("ac me", "orders", "tenant: expected 1 to 512", id="tenant"),
-    ],
-)
-def test_a_namespace_must_agree_with_its_tenant(tenant: str, namespace: str, words: str) -> None:
-    with pytest.raises(InvalidName, match=words):
-        names.namespace_of(tenant, namespace)
-
-
-def test_a_full_namespace_is_taken_apart() -> None:
-    assert names.parse_namespace("acme/orders") == "acme/orders"
-    assert names.tenant_of("acme/orders") == "acme"
-
-
 def test_half_a_namespace_is_refused_with_what_is_missing() -> None:
     with pytest.raises(InvalidName, match=r"^namespace: expected tenant/namespace, got 'acme'"):
         names.parse_namespace("acme")
@@ -104,21 +60,6 @@ def test_a_topic_has_one_spelling(topic: str, full: str) -> None:
 def test_what_is_no_topic_of_the_namespace_is_refused(topic: str, words: str) -> None:
     with pytest.raises(InvalidName, match=words):
         names.topic_of("acme/orders", topic)
-
-
-def test_the_namespace_of_a_topic_is_known_from_its_name() -> None:
-    assert names.namespace_of_topic("persistent://acme/orders/a/b") == "acme/orders"
-
-
-@pytest.mark.parametrize("name", ["s", "my sub|1/2", LONGEST])
-def test_a_subscription_may_be_anything_printable(name: str) -> None:
-    assert names.check_subscription(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "a\tb", LONGEST + "x"])
-def test_another_subscription_is_refused(name: str) -> None:
-    with pytest.raises(InvalidName, match="subscription: expected 1 to 512 printable"):
-        names.check_subscription(name)
 
 
 @pytest.mark.parametrize(

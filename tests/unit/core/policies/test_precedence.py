@@ -10,7 +10,6 @@ from rgd.core.policies.precedence import (
     NO_RATES,
     Scope,
     ScopedRates,
-    names_of,
     subscription_limit,
     topic_limit,
 )
@@ -126,8 +125,3 @@ def test_a_subscription_has_its_own_then_its_topics_then_its_namespaces(
     limits: Limits, found: ScopedRates
 ) -> None:
     assert subscription_limit(limits, PARTITION, "s", Kind.DISPATCH) == found
-
-
-def test_a_partition_has_two_names_and_another_topic_one() -> None:
-    assert names_of(PARTITION) == (PARTITION, TOPIC)
-    assert names_of(TOPIC) == (TOPIC,)

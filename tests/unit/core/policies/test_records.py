@@ -5,7 +5,6 @@ Not covered: which record of a key counts (tests/unit/app/test_policies_table.py
 """
 
 from rgd.core.policies.model import (
-    NOT_SET,
     Attachments,
     BacklogQuota,
     BacklogQuotas,
@@ -20,8 +19,6 @@ from rgd.core.policies.records import (
     PolicyRecords,
     Value,
     records_of,
-    subscription_name,
-    subscription_of,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC, rates
@@ -54,52 +51,7 @@ def table(*known: PolicyRecord) -> PolicyRecords:
     return records
 
 
-def test_the_next_record_replaces_what_is_known() -> None:
-    records = table(record(7, "b9"))
-    assert records.next("tenant:acme", None, "b1") == record(8, "b1", None)
-    assert records.next("tenant:new", "gold", "b1").revision == 1
-    # It was only made, not applied.
-    assert records.snapshot().attach.tenants == {"acme": "gold"}
-
-
-def test_a_deleted_value_stays_known() -> None:
-    records = table(record(1), record(2, value=None))
-    assert "tenant:acme" in records
-    assert "tenant:other" not in records
-    assert records.snapshot().attach.tenants == {}
-
-
 def test_a_snapshot_comes_back_from_its_records() -> None:
     records = records_of(SNAPSHOT, "b1")
     assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
     assert table(*records).snapshot() == SNAPSHOT
-
-
-def test_a_snapshot_without_limits_has_no_limit_record() -> None:
-    assert records_of(PolicySnapshot(), "b1") == []
-    assert table().snapshot() == PolicySnapshot(limits=Limits(NOT_SET))
-
-
-def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
-    records = table(*records_of(SNAPSHOT, "b1"))
-    for one in records_of(SNAPSHOT, "b1"):
-        records.put(PolicyRecord(one.key, 2, "b1", None))
-    snapshot = records.snapshot()
-    assert snapshot == PolicySnapshot()
-    assert snapshot.namespaces() == {NAMESPACE}
-
-
-def test_the_key_of_a_subscription_is_readable_and_says_where_the_topic_ends() -> None:
-    assert subscription_name(TOPIC, "my sub") == f"{TOPIC}|my sub"
-    assert subscription_name(f"{TOPIC}|a%7C", "b|c%") == f"{TOPIC}%7Ca%257C|b|c%"
-    assert subscription_of(f"{TOPIC}%7Ca%257C|b|c%") == (f"{TOPIC}|a%7C", "b|c%")
-
-
-def test_limits_of_topics_with_a_bar_in_their_name_are_kept_apart() -> None:
-    subscriptions = {
-        (f"{TOPIC}|a", "b"): LIMIT,
-        (TOPIC, "a|b"): LocalLimit(publish=rates(6)),
-        (f"{TOPIC}%7Ca", "b"): LocalLimit(publish=rates(7)),
-    }
-    snapshot = PolicySnapshot(limits=Limits(subscriptions=subscriptions))
-    assert table(*records_of(snapshot, "b1")).snapshot() == snapshot

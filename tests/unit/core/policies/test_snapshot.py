@@ -38,17 +38,6 @@ def test_each_distinct_group_charges(
     assert [group.name for group in SNAPSHOT.groups_of(namespace, topic)] == groups
 
 
-def test_what_is_attached_to_a_group_is_listed_by_sort() -> None:
-    attached = SNAPSHOT.index.attached_to("namespace")
-    assert list(map(set, attached)) == [
-        set(),
-        {NAMESPACE},
-        {"persistent://acme/orders/twice"},
-    ]
-    assert list(map(set, SNAPSHOT.index.attached_to("tenant"))) == [{"acme"}, set(), set()]
-    assert SNAPSHOT.index.attached_to("nobody").total == 0
-
-
 def test_a_namespace_exists_once_named_anywhere() -> None:
     snapshot = PolicySnapshot(
         attach=Attachments(namespaces={"a/attached": "g"}, topics={"persistent://a/topic/t": "g"}),

@@ -14,35 +14,6 @@ def writer_of(count: int) -> TableWriter[int, str]:
     return writer
 
 
-def test_a_table_is_what_was_written() -> None:
-    table = writer_of(3 * PARTS).table()
-    assert table == {key: str(key) for key in range(3 * PARTS)}
-    assert (len(table), len(list(table)), len(list(table.items()))) == (3 * PARTS,) * 3
-    assert (table[PARTS + 1], table.get(PARTS), 7 in table) == (str(PARTS + 1), str(PARTS), True)
-    assert (table.get(-1), table.get(-1, "x"), -1 in table) == (None, "x", False)
-
-
-def test_a_table_that_was_given_out_stays_as_it_is() -> None:
-    writer = writer_of(2)
-    first = writer.table()
-    writer.put(0, "other")
-    writer.put(PARTS, "new")
-    writer.remove(1)
-    writer.remove(5)
-    second = writer.table()
-    writer.put(0, "third")
-    assert first == {0: "0", 1: "1"}
-    assert second == {0: "other", PARTS: "new"}
-    assert len(second) == 2
-
-
-def test_nothing_written_is_the_same_table() -> None:
-    writer = writer_of(2)
-    first = writer.table()
-    writer.remove(5)
-    assert writer.table() is first
-
-
 def changed(before: Table[int, str], after: Table[int, str], count_max: int) -> list[int] | None:
     keys = changed_keys(before, after, count_max)
     return None if keys is None else sorted(keys)

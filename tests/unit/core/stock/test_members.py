@@ -39,19 +39,6 @@ def test_a_group_without_amounts_is_unknown_then_unused_and_later_unchanged(
     assert members.usage(GOLD) == {B1: Pair(5, 50)}
 
 
-def test_a_report_of_the_same_changes_nothing(members: StockMembers) -> None:
-    members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING))
-    assert members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING)) == []
-
-
-def test_the_larger_of_two_reports_counts_and_zero_at_once(members: StockMembers) -> None:
-    for used, counted in ((Pair(5, 50), Pair(5, 50)), (Pair(3, 60), Pair(5, 60))):
-        assert members.put(B1, GroupUsage("gold", used, NOTHING))[0] == (GOLD, counted)
-    assert members.put(B1, GroupUsage("gold")) == [(GOLD, Pair(3, 60))]
-    assert members.used(GOLD) == Pair(3, 60)
-    assert members.put(B1, GroupUsage("gold", NOTHING, NOTHING)) == [(GOLD, NOTHING)]
-
-
 def test_what_is_dropped_leaves_no_trace(members: StockMembers) -> None:
     members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING))
     for key in members.keys_of(B1):
@@ -65,12 +52,6 @@ def test_a_broker_that_the_list_lacks_leaves_once_it_is_silent(members: StockMem
     members.listed = frozenset({B2})
     assert members.silent(at(7.5)) == ([], [])
     assert members.silent(at(7.6)) == ([B1], [])
-
-
-def test_a_silent_broker_is_removed_in_the_end_though_it_is_listed(members: StockMembers) -> None:
-    members.listed = frozenset({B1})
-    assert members.silent(at(50)) == ([], [])
-    assert members.silent(at(50.1)) == ([], [B1])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Which of these stock Pulsar reads alike was found by asking one; it is not asked
 import pytest
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, flag, integer, says_nothing
+from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, flag, integer
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,3 @@ def test_what_is_no_integer_of_that_width_is_refused_by_name(said: float | str) 
 )
 def test_a_flag_is_read(said: float | str | None, *, value: bool) -> None:
     assert flag(said, "field") is value
-
-
-@pytest.mark.parametrize("said", ["maybe", "tRUE", "1", "yes"])
-def test_what_is_no_flag_is_refused_by_name(said: str) -> None:
-    with pytest.raises(BadBody, match=r"^field: expected true or false, got "):
-        flag(said, "field")
-
-
-@pytest.mark.parametrize(
-    ("body", "nothing"),
-    [
-        (b"", True),
-        (b" \n", True),
-        (b"null", True),
-        (b" null ", True),
-        (b"{}", False),
-        (b"0", False),
-    ],
-)
-def test_an_empty_body_and_null_say_nothing(body: bytes, *, nothing: bool) -> None:
-    assert says_nothing(body) is nothing

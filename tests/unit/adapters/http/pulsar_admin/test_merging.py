@@ -8,17 +8,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rgd.adapters.http.pulsar_admin import backlog_quotas, rates
-from rgd.adapters.http.pulsar_admin.backlog_quotas import BacklogCalls
-from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
+from rgd.adapters.http.pulsar_admin import rates
+from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH
 from rgd.adapters.http.pulsar_admin.rates import RateCalls
 from rgd.adapters.http.reply import Call
-from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, LocalLimit, Rates
-from rgd.core.policies.records import BACKLOG_NAMESPACE, LIMIT_NAMESPACE, Change, Value
+from rgd.core.policies.model import LocalLimit, Rates
+from rgd.core.policies.records import LIMIT_NAMESPACE, Change, Value
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 PATH = {"tenant": "acme", "namespace": "orders"}
-SIZE = BacklogQuota(1, 0, BacklogAction.REFUSE)
 
 
 class BusyDaemon(SmallDaemon):
@@ -74,28 +72,3 @@ async def test_a_rate_is_merged_into_what_the_table_holds(
 
     assert daemon.snapshot().limits.namespaces.get("acme/orders") == left
     assert daemon.value(LIMIT_NAMESPACE + "acme/orders") == left
-
-
-async def test_a_publish_rate_is_merged_as_well(daemon: BusyDaemon) -> None:
-    daemon.theirs = LocalLimit(dispatch=Rates(8), dispatch_period_s=2)
-    await RateCalls(daemon, rates.NAMESPACE, PUBLISH).put(call(b'{"publishThrottlingRateInMsg":1}'))
-
-    assert daemon.snapshot().limits.namespaces == {
-        "acme/orders": LocalLimit(Rates(1000), Rates(8), dispatch_period_s=2)
-    }
-
-
-async def test_a_backlog_quota_is_merged_into_what_the_table_holds(daemon: BusyDaemon) -> None:
-    backlog = BacklogCalls(daemon, backlog_quotas.NAMESPACE)
-    daemon.theirs = BacklogQuotas(size=SIZE)
-    body = b'{"limitTime":3,"policy":"producer_request_hold"}'
-    await backlog.put(call(body, backlogQuotaType="message_age"))
-
-    age = BacklogQuota(0, 3, BacklogAction.HOLD)
-    assert daemon.snapshot().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE, age)}
-
-    await backlog.delete(call(backlogQuotaType="message_age"))
-    assert daemon.snapshot().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE)}
-
-    await backlog.delete(call())
-    assert daemon.value(BACKLOG_NAMESPACE + "acme/orders") is None
