@@ -18,7 +18,7 @@ It also notes when a broker stood still, and whether it stopped in an orderly wa
 """
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -86,23 +86,12 @@ class Gap:
 
 
 @dataclass(slots=True)
-class Run:
-    """The records of one incarnation of a broker in one segment."""
+class Run(Life):
+    """The records of one incarnation of a broker in one segment; of its silences the first `SILENCES_MAX`."""
 
-    segment: str
-    broker: str
-    incarnation: str
-    first_sequence: int
-    last_sequence: int
+    segment: str = ""
     #: Missing records that the indexes do not show (evidence 2 and 3).
     missing: int = 0
-    #: When the round of the first record began, ms since 1970.
-    first_ms: int = 0
-    last_ms: int = 0
-    #: Whether the last record is the closing one.
-    is_closed: bool = False
-    #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
-    silent: list[tuple[int, int]] = field(default_factory=list)
     #: Which part of its round the first and the last record are: part, of so many.
     first_part: tuple[int, int] = (1, 1)
     last_part: tuple[int, int] = (1, 1)
@@ -113,13 +102,13 @@ class Run:
         record = logged.record
         began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
         return cls(
-            segment,
             record.sender.broker,
             incarnation_name(record.sender.incarnation),
             record.sequence,
             record.sequence,
-            first_ms=began_ms,
-            last_ms=began_ms,
+            began_ms,
+            began_ms,
+            segment=segment,
             first_part=(record.part, record.parts),
         )
 
@@ -132,20 +121,6 @@ class Run:
     def last(self) -> RoundPart:
         """The last record's round and part."""
         return RoundPart(self.last_sequence, *self.last_part)
-
-    @property
-    def life(self) -> Life:
-        """When the broker was up, as far as this segment shows."""
-        return Life(
-            self.broker,
-            self.incarnation,
-            self.first_ms,
-            self.last_ms,
-            self.first_sequence,
-            self.last_sequence,
-            self.is_closed,
-            tuple((first, last) for first, last in self.silent),
-        )
 
     def note(self, logged: Logged, round_ms: float, *, is_first: bool) -> None:
         """Add the next record."""

@@ -81,22 +81,41 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     Raises:
         TierError, OSError: it cannot be read, or the lake not written.
     """
-    import pyarrow as pa
-
     objects = Objects(out)
     keys = _keys(segment)
     if not keys or _converted_size(objects, keys[0]) >= segment.size:
         return None
     key, *former = keys
-    contents = Contents(segment.name)
-    batches = segment_headers(segment, Sampling(), contents=contents)
-    headers = pa.Table.from_batches(batches, arrow(HEADERS))
-    size = max(1, segment.size - contents.torn_bytes - contents.damaged_bytes)
+    round_ms, size = _round_and_readable(segment)
     if _converted_size(objects, key) >= size:
         return None
     files = _Files(objects, key, size)
+    contents = _write(segment, files, round_ms)
+    if _converted_size(objects, key) > size:
+        files.remove()
+        return None
+    quality = _new_file("segments")
+    quality.add(_table("segments", _quality(segment, contents)))
+    objects.replace(row_name(key, size), quality.close())
+    files.remove_old(former)
+    return contents.rows
+
+
+def _round_and_readable(segment: Segment) -> tuple[float, int]:
+    """The length of a round, ms, and how many bytes can be read; at least one, so that it is more than nothing."""
+    import pyarrow as pa
+
     contents = Contents(segment.name)
-    reducer = Reducer(contents, MINUTE_MS, round_length_ms(headers))
+    batches = segment_headers(segment, Sampling(), contents=contents)
+    headers = pa.Table.from_batches(batches, arrow(HEADERS))
+    readable = segment.size - contents.torn_bytes - contents.damaged_bytes
+    return round_length_ms(headers), max(1, readable)
+
+
+def _write(segment: Segment, files: "_Files", round_ms: float) -> Contents:
+    """Write all tables but `segments`; what the segment contains."""
+    contents = Contents(segment.name)
+    reducer = Reducer(contents, MINUTE_MS, round_ms)
     policies: list[tuple[Entry, PolicyPart]] = []
 
     def note(entry: Entry, part: PolicyPart) -> None:
@@ -119,14 +138,7 @@ def convert_segment(segment: Segment, out: str) -> int | None:
         files.write("policies", day, _policies(policies))
     files.add("minutes", day, reducer.rest())
     files.close()
-    if _converted_size(objects, key) > size:
-        files.remove()
-        return None
-    quality = _new_file("segments")
-    quality.add(_table("segments", _quality(segment, contents)))
-    objects.replace(row_name(key, size), quality.close())
-    files.remove_old(former)
-    return contents.rows
+    return contents
 
 
 def _objects(out: str) -> Objects:

@@ -173,7 +173,7 @@ def gather(
     contents = sorted((one.contents for one in stats), key=lambda one: Path(one.segment))
     check_rows(contents, within)
     runs = [run for one in stats for run in one.runs]
-    lives = whole_lives((run.life for run in runs), round_ms)
+    lives = whole_lives(runs, round_ms)
     ends = find_ends(lives, _seen(stats, lives), round_ms)
     lost = Counter[str]()
     for segment, count in _lost_before(stats, within):

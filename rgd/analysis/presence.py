@@ -13,7 +13,7 @@ in its memory only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -50,21 +50,21 @@ class Silence:
     to_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Life:
     """One incarnation of a broker, or a part of it; times in ms since 1970."""
 
     broker: str
     incarnation: str
-    #: When its first record's round began, and when its last one's ended.
-    first_ms: int
-    last_ms: int
     first_sequence: int
     last_sequence: int
+    #: When its first record's round began, and when its last one's ended.
+    first_ms: int = 0
+    last_ms: int = 0
     #: Whether the last record is a closing one.
-    is_closed: bool
+    is_closed: bool = False
     #: When it stood still between its records.
-    silent: tuple[tuple[int, int], ...] = ()
+    silent: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def whole_lives(parts: Iterable[Life], round_ms: float) -> list[Life]:
             part,
             first_ms=before.first_ms,
             first_sequence=before.first_sequence,
-            silent=(*before.silent, *((gap,) if is_gap else ()), *part.silent),
+            silent=[*before.silent, *([gap] if is_gap else []), *part.silent],
         )
     return sorted(lives, key=lambda one: (one.broker, one.first_ms))
 

@@ -234,10 +234,10 @@ def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: R
 
 
 def test_the_same_records_twice_are_refused() -> None:
-    once = Run("a/0.log", "broker-1", "01", 1, 9, 0)
-    later = Run("a/9.log", "broker-1", "01", 10, 19, 0)
-    other_run = Run("a/9.log", "broker-1", "02", 1, 9, 0)
-    copy = Run("b/0.log", "broker-1", "01", 1, 9, 0)
+    once = Run("broker-1", "01", 1, 9, segment="a/0.log")
+    later = Run("broker-1", "01", 10, 19, segment="a/9.log")
+    other_run = Run("broker-1", "02", 1, 9, segment="a/9.log")
+    copy = Run("broker-1", "01", 1, 9, segment="b/0.log")
 
     check_distinct([later, once, other_run])
     with pytest.raises(DuplicateLog, match=r"a/0\.log and b/0\.log hold the same records"):
