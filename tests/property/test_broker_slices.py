@@ -107,7 +107,7 @@ def test_requests_between_the_slices_are_counted_once(
     assert life.logged == +life.granted
 
 
-def test_a_word_between_the_slices_says_the_hash_of_what_was_told() -> None:
+def test_a_message_between_the_slices_says_the_hash_of_what_was_advertised() -> None:
     life = Life()
     now = NS_PER_S // 2
     life.ask("g0", 10, now)

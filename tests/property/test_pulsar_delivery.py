@@ -151,7 +151,7 @@ def test_an_entry_that_lies_is_a_fault_and_nothing_of_it_is_read(kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["metadata of gigabytes", "a checksum of something else"])
-def test_of_an_entry_whose_metadata_is_not_known_no_permits_are_told(kind: str) -> None:
+def test_of_an_entry_whose_metadata_is_not_known_no_permits_are_reported(kind: str) -> None:
     assert read_delivery(LYING[kind]).permits is None
 
 

@@ -121,7 +121,7 @@ def test_rows_that_rest_are_closed_as_if_each_round_closed_them(script: list[Ste
     assert sparse.closed <= full.closed
 
 
-def test_a_row_without_requests_is_closed_once_more_than_it_is_told_and_then_no_more() -> None:
+def test_a_row_without_requests_is_closed_once_more_than_it_is_reported_and_then_no_more() -> None:
     house, asked = House(closes_all=False), Step("admit", 0, Pair(100), 1)
     house.do(asked, Nanos(NS_PER_MS))
     house.tick()

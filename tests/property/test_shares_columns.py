@@ -143,7 +143,7 @@ def test_other_groups_in_the_call_change_nothing(case: Case) -> None:
 
 
 @given(case=cases(groups_max=6), rows=st.integers(1, 12))
-def test_how_many_rows_are_reckoned_at_once_changes_nothing(case: Case, rows: int) -> None:
+def test_how_many_rows_are_computed_at_once_changes_nothing(case: Case, rows: int) -> None:
     assert case.shares(span_rows=rows) == case.shares()
 
 

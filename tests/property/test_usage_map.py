@@ -100,7 +100,7 @@ def moved(before: Told, after: Told) -> set[GroupKey]:
 
 
 @given(tellings)
-def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
+def test_the_map_is_what_each_broker_reported_last_by_whatever_way_it_is_read(
     script: list[Telling],
 ) -> None:
     usage_map, model = UsageMap(), dict[str, Told]()

@@ -41,7 +41,7 @@ FATES = ["lost", "heard", "heard", "twice", "late"]
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(reports, st.sampled_from(FATES), st.booleans()), max_size=25))
-def test_what_is_read_is_what_was_said_or_nothing(
+def test_what_is_read_is_what_was_sent_or_nothing(
     happenings: list[tuple[Report, str, bool]],
 ) -> None:
     numbering, name_decoders = NameEncoder(), NameDecoders()

@@ -92,7 +92,7 @@ def test_out_of_reach_from_the_start_those_that_know_of_others_take_equal_parts(
     ("on_isolation", "share"),
     [(OnIsolation.EQUAL, 75), (OnIsolation.HOLD, 75), (OnIsolation.OPEN, -1)],
 )
-def test_one_cut_off_holds_its_share_and_then_acts_as_told(
+def test_one_cut_off_holds_its_share_and_then_acts_as_configured(
     on_isolation: OnIsolation, share: float
 ) -> None:
     cluster = cluster_of(4, on_isolation=on_isolation)

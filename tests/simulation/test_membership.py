@@ -57,7 +57,7 @@ def test_what_one_leaves_behind_without_a_word_is_kept_for_expiry_rounds_and_the
     assert alarms(cluster, AlarmCode.PEER_EXPIRED) == 2
 
 
-def test_late_words_do_not_bring_back_one_that_has_left() -> None:
+def test_late_messages_do_not_bring_back_one_that_has_left() -> None:
     network = Network(delay_min_ns=NS_PER_MS, delay_max_ns=100 * NS_PER_MS, duplication=1.0)
     for seed in range(8):
         cluster = busy(3, seed=seed, network=network)
@@ -80,7 +80,7 @@ def test_one_that_crashed_and_is_back_at_once_has_its_part_again() -> None:
     assert alarms(cluster, AlarmCode.PEER_RESTARTED) == 2
 
 
-def test_a_namesake_is_refused_and_takes_nothing_of_anybodys_share() -> None:
+def test_a_duplicate_is_refused_and_takes_nothing_of_anybodys_share() -> None:
     cluster = busy(3)
     sums = watch_conservation(cluster)
     owner = cluster.members[1]

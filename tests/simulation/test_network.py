@@ -25,7 +25,7 @@ def arrivals(network: Network, count: int = 300, gap_ns: int = 1_000_000) -> lis
     ]
 
 
-def test_what_is_said_in_order_is_heard_in_order_if_the_network_keeps_it() -> None:
+def test_what_is_sent_in_order_is_received_in_order_if_the_network_keeps_it() -> None:
     rough = arrivals(Network())
     assert rough != sorted(rough)
     ordered = arrivals(Network(is_ordered=True))
@@ -42,7 +42,7 @@ def test_stragglers_are_overtaken() -> None:
     assert max(moments) > 300 * 1_000_000 + network.delay_max_ns
 
 
-def test_a_slow_reader_hears_everything_later() -> None:
+def test_a_slow_reader_receives_everything_later() -> None:
     quick, slow = Network(), Network(slow_ns={"b": 5 * NS_PER_S})
     assert [late - 5 * NS_PER_S for late in arrivals(slow)] == arrivals(quick)
 

@@ -106,7 +106,7 @@ def test_a_namespace_that_moves_is_counted_in_one_group_for_each_request(cluster
         assert not member.broker.usage.rows(GOLD)
 
 
-def test_daemons_that_hear_of_a_change_one_after_the_other_agree_in_the_end(
+def test_daemons_that_learn_of_a_change_one_after_the_other_agree_in_the_end(
     cluster: Cluster,
 ) -> None:
     for place, member in enumerate(cluster.members):
@@ -148,7 +148,7 @@ def test_a_group_that_nobody_had_asked_for_is_shared_from_its_first_request_on()
     assert 0.9 * QUOTA <= granted <= 1.25 * QUOTA + 2
 
 
-def test_a_daemon_whose_policies_are_old_is_told_apart_by_all_and_until_it_follows() -> None:
+def test_a_daemon_whose_policies_are_old_is_distinguished_by_all_and_until_it_follows() -> None:
     settings = replace(SETTINGS, policies_patience_ns=2 * NS_PER_S)
     cluster = Cluster([QUOTA, 60, 30], quota=QUOTA, settings=settings)
     old, *others = cluster.members

@@ -95,7 +95,7 @@ def test_a_dead_broker_keeps_its_part() -> None:
     assert trickle.shares()[0][0] == 50
 
 
-def test_a_drop_to_zero_is_told_after_five_periods() -> None:
+def test_a_drop_to_zero_is_reported_after_five_periods() -> None:
     trickle = shipped([50, 50])
     trickle.wanted = [[100, 0]]
     shares = []
@@ -121,12 +121,12 @@ def rows_told(trickle: Trickle, periods: int) -> list[int]:
     return told
 
 
-def test_usage_within_five_percent_is_told_each_fifth_period_only() -> None:
+def test_usage_within_five_percent_is_reported_each_fifth_period_only() -> None:
     trickle = shipped([50, 20])
     assert sum(rows_told(trickle, 10)) == 2
 
 
-def test_usage_that_moves_by_more_is_told_at_once() -> None:
+def test_usage_that_moves_by_more_is_reported_at_once() -> None:
     trickle = shipped([50, 20])
     trickle.wanted = [[60, 20]]
     assert rows_told(trickle, 1) == [1]

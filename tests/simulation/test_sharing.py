@@ -164,7 +164,7 @@ def test_loss_delays_and_doubles_only_delay(loss: float) -> None:
     assert cluster.shares() == pytest.approx(fair([30, 270, 15, 270]), rel=0.05)
 
 
-def test_a_word_of_ours_that_we_alone_missed_is_made_good_in_the_next_round() -> None:
+def test_a_message_of_ours_that_we_alone_missed_is_made_good_in_the_next_round() -> None:
     cluster = Cluster([270, 30], quota=QUOTA)
     cluster.run_s(4.5)
     name = cluster.members[0].name

@@ -60,7 +60,7 @@ def heard(network: Network, count: int = 400) -> tuple[Counter[str], list[int]]:
     return arrivals, delays
 
 
-def test_everybody_hears_a_message_its_speaker_too() -> None:
+def test_everybody_receives_a_message_its_sender_too() -> None:
     arrivals, delays = heard(Network())
     assert arrivals == {"a": 400, "b": 400}
     assert (min(delays), max(delays)) == (1, 19)
@@ -74,7 +74,7 @@ def test_some_messages_are_lost_and_some_come_twice_for_each_by_itself() -> None
     assert sum(lossy.values()) == pytest.approx(600, rel=0.05)
 
 
-def test_who_is_cut_off_from_another_hears_nothing_of_it() -> None:
+def test_who_is_cut_off_from_another_receives_nothing_of_it() -> None:
     assert heard(Network(cut={("a", "b")}))[0] == {"a": 400}
     assert heard(Network(cut={("b", "a")}))[0] == {"a": 400, "b": 400}
 

@@ -96,24 +96,6 @@ def test_damage_is_a_row_with_its_place_and_reason_only() -> None:
     assert known == {"segment": "s", "offset": 7, "damage": "checksum"}
 
 
-def test_damage_between_records_comes_behind_their_rows(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(Usage("gold", admitted=1))
-    maker.round(Usage("gold", admitted=1), Usage("iron", kind=Kind.DISPATCH))
-    first, second = read_segment(Segment.of(maker.close()), Contents("s"))
-    rows, damage = batches("s", [first, Damage(7, 99, "checksum"), second])
-
-    assert rows["group"].to_pylist() == ["gold", "gold", "iron"]
-    assert rows["sequence"].to_pylist() == [1, 2, 2]
-    assert damage["offset"].to_pylist() == [7]
-
-
-def test_records_without_rows_leave_no_batch(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(2)
-    assert made(maker.close()) == []
-
-
 def test_batches_end_with_whole_records(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     usages = [Usage(f"group-{number}", admitted=1) for number in range(4)]

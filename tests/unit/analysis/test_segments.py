@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rgd.analysis.asked import ALWAYS, TimeRange
-from rgd.analysis.discovery import Segment, find_segments, segments_within
+from rgd.analysis.discovery import Segment, find_segments
 from rgd.analysis.errors import NoLog
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 from tests.support.log_maker import START_MS, LogMaker, Usage
@@ -71,26 +71,6 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(
         find_segments([path.format(tmp=tmp_path) for path in paths])
 
 
-def test_damage_in_the_middle_is_reported_with_its_place_and_the_rest_is_read(
-    tmp_path: Path,
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(5, GOLD)
-    start, end = maker.offset_of(2), maker.offset_of(3)
-    segment = maker.close()
-    stored = bytearray(segment.read_bytes())
-    stored[end - 1] ^= 0xFF
-    segment.write_bytes(stored)
-
-    found, contents = read(segment)
-
-    assert times(found) == [1, 2, 4, 5]
-    assert found[2] == Damage(start, end - start, "checksum")
-    assert (contents.records, contents.damaged, contents.damaged_bytes) == (4, 1, end - start)
-    assert contents.damages == [(start, "checksum")]
-    assert contents.lost_entries == 1
-
-
 def test_a_record_of_a_later_version_is_damage_and_anybody_elses_entry_is_not(
     tmp_path: Path,
 ) -> None:
@@ -148,21 +128,3 @@ def test_seeking_passes_over_what_lies_before_without_reading_it(tmp_path: Path)
 
     assert whole.damaged == 1
     assert (times(found), sought.damaged) == ([3, 4], 0)
-
-
-def test_segments_outside_a_range_are_recognised_by_two_first_entries(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    segments = []
-    for _ in range(3):
-        maker.rounds(10, GOLD)
-        segments.append(maker.roll())
-    within = TimeRange(START_MS + 12_000, START_MS + 15_000)
-
-    # The next file in the order of paths may be of another log, whose times prove nothing.
-    maker = LogMaker(tmp_path / "z", "broker-2", start_ms=START_MS + 500_000)
-    maker.rounds(1, GOLD)
-    other = maker.roll()
-    every = [*map(Segment.of, (*segments, other))]
-
-    assert segments_within(every, within) == every[1:2]
-    assert segments_within(every, TimeRange(START_MS + 99_000, None)) == every[2:]

@@ -86,63 +86,9 @@ def test_a_quota_that_never_changed_is_not_blamed_however_rounds_lie_in_windows(
     assert set(logs.windows().rates["messages"].quota.tolist()) == {700.1}
 
 
-def test_a_broker_that_comes_back_to_another_quota_does_not_make_a_step_one_of_the_quota(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    """The quota changed long before, while broker b1 logged nothing."""
-    first = LogMaker(tmp_path / "b0", "b0")
-    second = LogMaker(tmp_path / "b1", "b1")
-    second.rounds(5, Usage("gold", 10, 10, quota=100))
-    second.silent(20)
-    first.rounds(10, Usage("gold", 90, 90, quota=100))
-    first.rounds(15, Usage("gold", 90, 90, quota=200))
-    first.rounds(15, Usage("gold", 100, 180, quota=200))
-    second.rounds(15, Usage("gold", 100, 180, quota=200))
-    first.close()
-    second.close()
-
-    assert [step.cause for step in steps(read_logs(tmp_path))] == ["demand"]
-
-
-def test_what_never_becomes_fair_has_no_count(tmp_path: Path, read_logs: ReadLogs) -> None:
-    play(
-        tmp_path,
-        (10, 100, [(80, 80), (10, 10)]),
-        (10, 100, [(80, 80), (20, 80)]),
-        (10, 100, [(10, 10), (80, 80)]),
-    )
-
-    logs = read_logs(tmp_path)
-
-    assert [step.windows for step in steps(logs)] == [None, 0]
-    assert logs.found()["rounds_to_fair"] is None
-
-
-def test_brokers_whose_rounds_end_at_different_times_make_one_step(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    play(
-        tmp_path,
-        (10, 100, [(60, 90), (20, 20), (20, 20)]),
-        (10, 100, [(100 / 3, 90), (100 / 3, 90), (100 / 3, 90)]),
-        phase_ms=300,
-    )
-
-    (step,) = steps(read_logs(tmp_path))
-
-    assert step.windows == 0
-    assert (step.at_ms - START_MS) // 1000 in (10, 11)
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_noise_is_no_step(tmp_path: Path, read_logs: ReadLogs, noise: float) -> None:
     play(tmp_path, (60, 200, [(50, 50), (60, 60), (70, 70)]), noise=noise)
-
-    assert steps(read_logs(tmp_path)) == []
-
-
-def test_a_few_messages_more_or_less_are_no_step(tmp_path: Path, read_logs: ReadLogs) -> None:
-    play(tmp_path, (10, 100, [(2, 2), (1, 1)]), (10, 100, [(1, 1), (4, 4)]))
 
     assert steps(read_logs(tmp_path)) == []
 
@@ -154,21 +100,6 @@ def test_a_log_too_short_for_a_level_has_no_steps(
     play(tmp_path, (rounds, 100, [(50, 90), (50, 90)]))
 
     assert steps(read_logs(tmp_path)) == []
-
-
-def test_rounds_are_not_counted_in_windows_that_are_longer(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    play(
-        tmp_path,
-        (30, 100, [(90, 90), (0, 0)]),
-        (30, 100, [(50, 90), (50, 90)]),
-    )
-
-    assert read_logs(tmp_path).found()["rounds_to_fair"] == 0
-    coarse = read_logs(tmp_path, window_ms=3000).found()
-    assert coarse["rounds_to_fair"] is None
-    assert [step["rounds"] for step in coarse["steps"]] == [None]
 
 
 @pytest.mark.parametrize("values", [("weight", None, None), ("policy", "max-min", "steal")])

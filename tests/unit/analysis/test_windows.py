@@ -29,46 +29,6 @@ def units(windows: GroupWindows, amount: str = "admitted", dimension: str = "mes
     return np.round(rates * windows.seconds[:, None], 6)
 
 
-def test_rounds_on_whole_seconds_are_windows(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(GOLD)
-    maker.round(Usage("gold", admitted=30, wanted=30, quota=50, share=50))
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    rates = windows.rates["messages"]
-    assert windows.start_ms.tolist() == [START_MS, START_MS + 1000]
-    assert windows.seconds.tolist() == [1.0, 1.0]
-    assert rates.admitted.tolist() == [[70.0], [30.0]]
-    assert rates.wanted.tolist() == [[90.0], [30.0]]
-    assert rates.refused.tolist() == [[20.0], [0.0]]
-    assert rates.share.tolist() == [[80.0], [50.0]]
-    assert rates.quota.tolist() == [100.0, 50.0]
-    # A change of quota is no overshoot: the larger of this window's and the last one's counts.
-    assert rates.quota_max.tolist() == [100.0, 100.0]
-    assert windows.rates["bytes"].admitted.tolist() == [[700.0], [0.0]]
-    assert np.isnan(windows.rates["bytes"].quota).all()
-
-
-def test_a_broker_has_its_latest_weight_and_before_its_first_record_that_ones(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    first = LogMaker(tmp_path / "1", "broker-1", weight=2000)
-    first.rounds(2, GOLD)
-    first.weight = 3000
-    first.rounds(2, GOLD)
-    first.close()
-    second = LogMaker(tmp_path / "2", "broker-2")
-    second.silent(1)
-    second.rounds(2, GOLD)
-    second.close()
-
-    weight = read_logs(tmp_path).windows().weight
-
-    assert weight.tolist() == [[2000, 1000], [2000, 1000], [3000, 1000], [3000, 1000]]
-
-
 def test_a_round_across_a_border_is_split_by_time(tmp_path: Path, read_logs: ReadLogs) -> None:
     maker = LogMaker(tmp_path, "broker-1", start_ms=START_MS + 250)
     maker.rounds(2, GOLD)
@@ -79,31 +39,6 @@ def test_a_round_across_a_border_is_split_by_time(tmp_path: Path, read_logs: Rea
     assert windows.seconds.tolist() == [0.75, 1.0, 0.25]
     assert units(windows).tolist() == [[52.5], [70.0], [17.5]]
     assert windows.rates["messages"].admitted.tolist() == [[70.0]] * 3
-
-
-def test_a_broker_without_a_record_wanted_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
-    for broker, rounds in (("broker-1", 4), ("broker-2", 2)):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.rounds(rounds, GOLD)
-        maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    rates = windows.rates["messages"]
-    assert windows.brokers == ("broker-1", "broker-2")
-    assert rates.wanted.tolist() == [[90, 90], [90, 90], [90, 0], [90, 0]]
-    assert windows.covered[:, 1].tolist() == [1.0, 1.0, 0.0, 0.0]
-    assert np.isnan(rates.share[2:, 1]).all()
-
-
-def test_windows_without_any_record_are_left_out(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(GOLD)
-    maker.silent(1000)
-    maker.round(GOLD)
-    maker.close()
-
-    assert read_logs(tmp_path).windows().start_ms.tolist() == [START_MS, START_MS + 1_001_000]
 
 
 @pytest.mark.parametrize("rolls", [False, True])
@@ -151,17 +86,6 @@ def test_the_first_burst_of_a_group_is_counted_whole(tmp_path: Path, read_logs: 
     assert units(read_logs(tmp_path).windows()).ravel().tolist() == [50.0]
 
 
-def test_what_was_counted_before_the_log_begins_is_left_out(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.lose(1000, GOLD)
-    maker.rounds(2, GOLD)
-    maker.close()
-
-    assert units(read_logs(tmp_path).windows()).ravel().tolist() == [70.0, 70.0]
-
-
 def test_counters_begin_again_with_a_restart(tmp_path: Path, read_logs: ReadLogs) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.rounds(2, GOLD)
@@ -173,22 +97,6 @@ def test_counters_begin_again_with_a_restart(tmp_path: Path, read_logs: ReadLogs
 
     assert units(windows).ravel().tolist() == [70.0] * 4
     assert (windows.start_ms - START_MS).tolist() == [0, 1000, 5000, 6000]
-
-
-def test_what_is_lost_after_a_restart_is_spread_over_the_time_since(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(2, GOLD)
-    maker.restart(down_ms=1000)
-    maker.lose(3, GOLD)
-    maker.rounds(2, GOLD)
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    assert units(windows).ravel().tolist() == [70.0] * 2 + [52.5] * 4 + [70.0] * 2
-    assert windows.rates["messages"].recovered.sum() == pytest.approx(210)
 
 
 def test_what_is_lost_in_a_long_time_is_left_out_because_its_windows_cost_memory(
@@ -221,17 +129,6 @@ def test_a_row_that_repeats_an_older_report_counts_nothing_twice(
     maker.round(Usage("gold", admitted=0, quota=100))
     maker.totals = after
     maker.round(GOLD)
-    maker.close()
-
-    assert units(read_logs(tmp_path).windows()).sum() == pytest.approx(4 * 70)
-
-
-def test_a_clock_that_stands_still_loses_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(GOLD)
-    for _ in range(3):
-        maker.now_ms -= maker.period_ms
-        maker.round(GOLD)
     maker.close()
 
     assert units(read_logs(tmp_path).windows()).sum() == pytest.approx(4 * 70)

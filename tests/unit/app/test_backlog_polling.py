@@ -63,7 +63,7 @@ async def test_a_topic_that_its_own_broker_pushed_is_not_withdrawn() -> None:
     assert await house.poll() == TOPICS[:1]
 
 
-async def test_an_unreadable_topic_keeps_its_report_and_is_told() -> None:
+async def test_an_unreadable_topic_keeps_its_report_and_is_reported() -> None:
     house = House(World(TOPICS))
     await house.begin()
     house.world.faults = {TOPICS[0]: "answered 403 no grant"}

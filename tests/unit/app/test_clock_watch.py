@@ -27,7 +27,7 @@ def test_a_message_without_a_publish_time_says_nothing() -> None:
     assert watch.ahead_s() == {}
 
 
-def test_made_up_names_push_out_those_that_were_heard_longest_ago() -> None:
+def test_made_up_names_push_out_those_that_were_received_longest_ago() -> None:
     watch = ClockWatch()
     for number in range(BROKERS_MAX + 50):
         watch.heard(f"b{number}", 1, 1)

@@ -43,29 +43,6 @@ async def test_daemons_that_are_gone_hold_nobody_up_for_ever() -> None:
     assert not is_held_up(losers)
 
 
-async def test_one_that_loses_again_while_it_is_waited_for_does_not_prolong_it() -> None:
-    losers = Losers(turn_s=0.001)
-    losers.note_loss(GOLD, "b")
-    waiting = asyncio.create_task(losers.wait(GOLD))
-    while not waiting.done():
-        losers.note_loss(GOLD, "b")
-        await asyncio.sleep(0)
-
-
-async def test_more_are_not_waited_for_than_the_limit_allows() -> None:
-    losers = Losers(turn_s=TIMEOUT_S)
-    for number in range(2 * OWED_MAX):
-        losers.note_loss(GOLD, f"writer-{number}")
-    losers.note_loss("group:late", "b")
-    assert not is_held_up(losers, "group:late")
-    for number in range(OWED_MAX):
-        assert is_held_up(losers)
-        losers.note_win(GOLD, f"writer-{number}")
-    assert not is_held_up(losers)
-    losers.note_loss("group:late", "b")
-    assert is_held_up(losers, "group:late")
-
-
 async def test_what_ended_by_itself_makes_room() -> None:
     losers = Losers(turn_s=0)
     for number in range(OWED_MAX):

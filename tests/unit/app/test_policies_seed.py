@@ -14,7 +14,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies.filling import SEEDS_MAX
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -81,27 +80,6 @@ async def test_the_groups_file_is_in_force_before_the_table_was_reached_and_whil
     await policies.close()
 
 
-@pytest.mark.parametrize("dice_seed", range(5))
-async def test_daemons_that_start_at_once_with_the_same_file_do_not_fight(dice_seed: int) -> None:
-    bus, dice = MemoryBus(), random.Random(dice_seed)
-    tables = [table(TardyStore(bus, dice), name, named(50)) for name in ("a", "b", "c")]
-    with capture_logs() as logs:
-        async with following(*tables):
-            await until(lambda: len(bus.table) == 51)
-            for each in tables:
-                await each.change("tenant:other", lambda _known: "gold")
-            seeded = [
-                decode_policy(key, value) for key, value in bus.records if key != "tenant:other"
-            ]
-            assert {record.revision for record in seeded} == {1}
-            assert all(
-                each.snapshot().attach.namespaces == named(50).attach.namespaces for each in tables
-            )
-    assert not [log for log in logs if log["log_level"] != "info"]
-    again = [log["key"] for log in logs_of("wrote a policy again", logs)]
-    assert set(again) <= {"tenant:other"}  # the three may have met there
-
-
 async def test_of_different_files_the_first_to_arrive_wins_and_the_other_reports_it() -> None:
     bus, dice = MemoryBus(), random.Random(4)
     tables = [
@@ -157,33 +135,3 @@ async def test_a_seed_that_was_interrupted_reports_it_and_continues() -> None:
         store.puts_left = MANY
         await until(lambda: policies.trouble is None)
         assert len(bus.table) == 31
-
-
-class CountingStore(MemoryPolicyStore):
-    """Knows how many puts wait for an answer at the same time."""
-
-    waiting = 0
-    waiting_max = 0
-
-    async def put(self, key: str, value: bytes) -> None:
-        self.waiting += 1
-        self.waiting_max = max(self.waiting, self.waiting_max)
-        for _ in range(SEEDS_MAX):
-            await asyncio.sleep(0)
-        await super().put(key, value)
-        self.waiting -= 1
-
-
-async def test_seeds_are_written_many_at_a_time_but_not_all() -> None:
-    store = CountingStore(MemoryBus())
-    async with following(table(store, "broker-1", named(10 * SEEDS_MAX))):
-        await until(lambda: store.waiting_max == SEEDS_MAX)
-
-
-async def test_a_change_does_not_wait_for_a_large_seed() -> None:
-    store = CountingStore(bus := MemoryBus())
-    policies = table(store, "broker-1", named(20_000))
-    async with following(policies):
-        await until(lambda: store.waiting_max == SEEDS_MAX)
-        await policies.change("tenant:acme", lambda _known: "gold")
-        assert len(bus.table) < 20_000

@@ -140,28 +140,6 @@ def said() -> Iterator[LogCapture]:
 # What is in force.
 
 
-async def test_what_pulsar_says_is_in_force_and_told_once(said: LogCapture) -> None:
-    house = House(GOLD)
-    await house.poll()
-    await house.poll()
-    assert house.told == [snapshot_of(GOLD)]
-    assert house.policies.snapshot() == snapshot_of(GOLD)
-    assert house.trouble() is None
-    house.stock.says = SPARE
-    await house.poll()
-    assert house.told == [snapshot_of(GOLD), snapshot_of(SPARE)]
-    assert house.hashes == [hash_of(GOLD), hash_of(SPARE)]
-    assert house.stock.known == GOLD
-    assert said.entries == []
-
-
-async def test_a_pulsar_without_policies_takes_the_stand_ins_place() -> None:
-    house = House(StockPolicies(), stand_in=snapshot_of(GOLD))
-    assert house.policies.snapshot() == snapshot_of(GOLD)
-    await house.poll()
-    assert house.told == [EMPTY_SNAPSHOT]
-
-
 async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:
     house = House(GOLD)
     await house.poll()
@@ -212,15 +190,6 @@ async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_report
     assert house.told == []
 
 
-async def test_policies_are_known_as_soon_as_pulsar_was_read_or_there_is_something_else() -> None:
-    house = House(StockPolicies())
-    assert house.is_known() is False
-    await house.poll()
-    assert house.is_known() is True
-    assert House(StockDown("refused"), stand_in=EMPTY_SNAPSHOT).policies.is_known
-    assert House(StockDown("refused"), stored=StockPolicies()).policies.is_known
-
-
 async def test_a_start_without_pulsar_holds_to_the_groups_file() -> None:
     house = House(StockDown("refused"), stand_in=snapshot_of(GOLD))
     await house.poll()
@@ -235,13 +204,6 @@ async def test_a_start_without_pulsar_holds_to_what_the_last_run_read() -> None:
     await house.poll()
     assert house.trouble() == "refused; in force is what the last run read"
     assert house.stock.known == GOLD
-
-
-async def test_what_changed_is_stored() -> None:
-    house = House(GOLD)
-    await house.poll()
-    await house.poll()
-    assert (house.store.stored, house.store.writes) == (GOLD, 1)
 
 
 # Its life.
@@ -299,15 +261,6 @@ async def test_an_internal_error_loses_no_change_of_pulsars(
 # Topics.
 
 
-async def test_topics_that_were_asked_for_are_read_with_their_subscriptions() -> None:
-    house = House(WITH_TOPIC)
-    house.ask(None)
-    house.ask("persistent://acme/orders/us-partition-3", "billing")
-    house.ask("persistent://acme/orders/us-partition-4", "audit")
-    await house.poll()
-    assert house.stock.topics == {"persistent://acme/orders/us": frozenset({"billing", "audit"})}
-
-
 async def test_topics_that_are_known_are_read_though_nobody_asks() -> None:
     house = House(WITH_TOPIC)
     await house.poll()
@@ -330,20 +283,6 @@ async def test_topics_that_do_not_fit_are_reported_once(said: LogCapture) -> Non
     await house.poll()
     await house.poll()
     assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
-
-
-async def test_a_new_snapshot_keeps_the_requested_names() -> None:
-    house = House(GOLD)
-    house.ask(EU, "billing")
-
-    def forget(snapshot: PolicySnapshot, policies_hash: int) -> None:
-        house.asked = []
-
-    await house.policies.poll(forget)
-    house.ask("persistent://acme/orders/us")
-    await house.poll()
-    assert house.stock.topics.keys() == {EU, "persistent://acme/orders/us"}
-    assert house.stock.topics[EU] == {"billing"}
 
 
 def test_daemons_that_know_other_topics_agree() -> None:

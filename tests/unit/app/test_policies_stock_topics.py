@@ -15,26 +15,12 @@ def asked(topic: str | None, subscription: str | None = None) -> Name:
     return (Kind.PUBLISH, None, "acme/orders", topic, subscription)
 
 
-def test_topics_are_wanted_once_and_partitions_as_their_topic() -> None:
-    names = [asked(EU), asked(EU, "billing"), asked(f"{EU}-partition-3", "audit"), asked(None)]
-    assert SeenTopics().choose(names, [EU, US], 1000) == (
-        {EU: frozenset({"billing", "audit"}), US: frozenset()},
-        2,
-    )
-
-
 def test_what_was_asked_once_is_read_for_a_while() -> None:
     seen = SeenTopics()
     seen.choose([asked(EU, "billing")], [], 1000)
     for _ in range(KEEP_POLLS):
         assert seen.choose([asked(US)], [], 1000)[0].keys() == {EU, US}
     assert seen.choose([asked(US)], [], 1000)[0].keys() == {US}
-
-
-def test_a_known_topic_is_read_for_ever() -> None:
-    seen = SeenTopics()
-    for _ in range(KEEP_POLLS + 2):
-        assert seen.choose([], [EU], 1000) == ({EU: frozenset()}, 1)
 
 
 def test_the_longest_unasked_are_forgotten_first() -> None:

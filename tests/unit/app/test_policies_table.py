@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies.admin import attach, delete_group
+from rgd.app.policies.admin import delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
-from rgd.core.errors import GroupInUse, UnknownGroup
+from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
-from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy, encode_policy
 from tests.support.policy_tables import (
     GOLD,
@@ -108,17 +108,6 @@ async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before
     assert (await late_snapshot(bus)).groups == {"gold": gold(1000)}
 
 
-async def test_changes_at_one_daemon_follow_one_another() -> None:
-    bus = MemoryBus()
-    policies = table(bus, "broker-1")
-    async with following(policies):
-        # More than would get through if they met in the table.
-        await asyncio.gather(*(policies.change(GOLD, one_more) for _ in range(3 * TRIES_MAX)))
-        assert policies.snapshot().groups == {"gold": gold(3 * TRIES_MAX * 1000)}
-    revisions = [decode_policy(key, value).revision for key, value in bus.records]
-    assert revisions == list(range(1, 3 * TRIES_MAX + 1))
-
-
 class CrowdedStore(MemoryPolicyStore):
     """Before each put somebody else writes a record with the same revision."""
 
@@ -171,15 +160,6 @@ async def test_a_writer_that_is_always_the_slower_one_gets_its_turn() -> None:
         assert near.snapshot().groups == {"gold": gold((changes + 3) * 1000)}
 
 
-async def test_who_lost_before_a_start_is_not_waited_for() -> None:
-    bus = MemoryBus()
-    await write(bus, rival(2, 5, writer="broker-1"), rival(2, 7, writer="far"))
-    policies = table(bus, "broker-1", repair_s=60, turn_s=3600)
-    async with following(policies):
-        await policies.change(GOLD, one_more)
-    assert last_record(bus).revision == 3
-
-
 async def test_a_daemon_that_lost_with_the_same_change_gets_its_turn_too() -> None:
     bus = MemoryBus()
     policies = table(bus, "near", repair_s=60, turn_s=60)
@@ -226,34 +206,6 @@ async def test_a_change_that_is_no_longer_possible_reports_it_and_leaves_nothing
 
 
 # --- what stands last --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["winner", "loser", "bystander"])
-@pytest.mark.parametrize("revision", [1, 2])
-async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
-    name: str, revision: int
-) -> None:
-    bus = MemoryBus()
-    await write(bus, rival(2, 1000, "winner"), rival(revision, 7000, "loser"))
-    policies = table(bus, name)
-    async with following(policies):
-        assert policies.snapshot().groups == {"gold": gold(1000)}
-        await until(lambda: last_record(bus).value == gold(1000))
-    assert (await late_snapshot(bus)).groups == {"gold": gold(1000)}
-
-
-async def test_a_reader_of_only_the_loser_learns_of_the_winner() -> None:
-    bus, other = MemoryBus(), MemoryBus()
-    await write(bus, rival(2, 7000, "loser"))
-    misled = table(bus, "misled", repair_s=60)
-    await write(other, rival(2, 1000, "winner"), rival(2, 7000, "loser"))
-    knowing = table(other, "winner")
-    async with following(misled):
-        assert misled.snapshot().groups == {"gold": gold(7000)}
-        async with following(knowing):
-            await until(lambda: last_record(other).value == gold(1000))
-        await write(bus, last_record(other))
-        await until(lambda: misled.snapshot().groups == {"gold": gold(1000)})
 
 
 async def test_several_that_repair_the_same_do_not_continue_for_ever() -> None:
@@ -348,84 +300,7 @@ async def test_a_record_that_is_read_back_needs_no_acknowledgement() -> None:
         assert policies.snapshot().groups == {"gold": gold(1000)}
 
 
-class SlowStore(MemoryPolicyStore):
-    """Its puts take until they are let through."""
-
-    def __init__(self, bus: MemoryBus) -> None:
-        super().__init__(bus)
-        self.is_through = asyncio.Event()
-
-    async def put(self, key: str, value: bytes) -> None:
-        await self.is_through.wait()
-        await super().put(key, value)
-
-
-async def test_a_loser_tries_again_once_the_winner_can_read_who_lost() -> None:
-    bus = MemoryBus()
-    policies = table(store := SlowStore(bus), "broker-1")
-    bases: list[Value] = []
-
-    def change(known: Value) -> Group:
-        bases.append(known)
-        return one_more(known)
-
-    async with following(policies), asyncio.TaskGroup() as tasks:
-        tasks.create_task(policies.change(GOLD, change))
-        await until(lambda: bases == [None])
-        await write(bus, rival(1, 7000))
-        await until(lambda: policies.snapshot().groups == {"gold": gold(7000)})
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert bases == [None]
-        store.is_through.set()
-    assert bases == [None, gold(7000)]
-    assert policies.snapshot().groups == {"gold": gold(8000)}
-    assert [decode_policy(key, value).revision for key, value in bus.records] == [1, 1, 2]
-
-
-async def test_following_a_table_that_is_closed_ends() -> None:
-    policies = table(MemoryBus(), "broker-1")
-    await policies.open()
-    following_it = asyncio.create_task(policies.follow(lambda _snapshot, _hash: None))
-    await asyncio.sleep(0)
-    await policies.close()
-    with pytest.raises(ExchangeClosed):
-        await following_it
-
-
-async def test_a_batch_of_changes_is_reported_once() -> None:
-    bus = MemoryBus()
-    policies = table(bus, "broker-1")
-    await policies.open()
-    await write(bus, *(PolicyRecord(f"tenant:t{n}", 1, "other", "gold") for n in range(2000)))
-    snapshots: list[int] = []
-    following_it = asyncio.create_task(
-        policies.follow(lambda snapshot, _hash: snapshots.append(len(snapshot.attach.tenants)))
-    )
-    await until(lambda: snapshots[-1:] == [2000])
-    following_it.cancel()
-    assert snapshots == [0, 2000]
-    await policies.close()
-
-
 # --- changes that look at more than one policy -------------------------------------------------------
-
-
-async def test_a_group_in_use_is_not_deleted() -> None:
-    policies = table(MemoryBus(), "broker-1")
-    async with following(policies):
-        with pytest.raises(UnknownGroup):
-            await delete_group(policies, "gold")
-        with pytest.raises(UnknownGroup):
-            await attach(policies, "namespace:acme/orders", "gold")
-        await policies.change(GOLD, one_more)
-        await attach(policies, "namespace:acme/orders", "gold")
-        with pytest.raises(GroupInUse, match="acme/orders"):
-            await delete_group(policies, "gold")
-        await attach(policies, "namespace:acme/orders", None)
-        await delete_group(policies, "gold")
-        assert policies.snapshot().groups == {}
-        assert policies.snapshot().namespaces() == {"acme/orders"}
 
 
 async def test_a_deleted_group_stays_deleted_for_a_daemon_that_starts_later() -> None:

@@ -173,7 +173,7 @@ async def test_what_is_no_report_is_counted_and_the_next_one_is_read() -> None:
         }
 
 
-async def test_a_topic_that_cannot_be_joined_is_said_and_tried_again(
+async def test_a_topic_that_cannot_be_joined_is_reported_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rgd.app.reaching.RECONNECT_S", 0.0)
@@ -191,7 +191,7 @@ async def test_a_topic_that_cannot_be_joined_is_said_and_tried_again(
     ]
 
 
-async def test_a_list_that_cannot_be_read_changes_nothing_and_is_said_once(
+async def test_a_list_that_cannot_be_read_changes_nothing_and_is_reported_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()
@@ -214,7 +214,7 @@ async def test_a_list_that_cannot_be_read_changes_nothing_and_is_said_once(
     assert house.figures()["rgd_stock_list_failures_total"] == 3
 
 
-async def test_brokers_that_differ_from_the_settings_are_said_once_until_they_agree() -> None:
+async def test_brokers_that_differ_from_the_settings_are_reported_once_until_they_agree() -> None:
     world = World()
     house = House(world)
     world.brokers = (
@@ -262,7 +262,7 @@ def test_brokers_that_do_not_tell_their_name_are_found_by_their_host() -> None:
     }
 
 
-async def test_a_broker_in_another_period_is_said_and_shown() -> None:
+async def test_a_broker_in_another_period_is_reported_and_shown() -> None:
     house = House(World())
     for number in range(SPACINGS_LEAST + 2):
         house.members.receive("pulsar://h:6650", 60_000 * (number + 1), Nanos(number))

@@ -161,7 +161,7 @@ def test_raw_entries_are_a_segment_without_the_brokers_part(folder: Path, expose
     assert {one.broker is not None for one in entries} == {expose}
 
 
-def test_places_that_are_none_are_told(rgd: Rgd, folder: Path, tmp_path: Path) -> None:
+def test_places_that_are_none_are_reported(rgd: Rgd, folder: Path, tmp_path: Path) -> None:
     for command in ("ls", "verify", "cat"):
         done = rgd("log", command, str(tmp_path / "nowhere"))
         assert (done.code, done.out) == (1, "")
@@ -211,7 +211,7 @@ def test_an_upload_wants_a_name_that_the_daemon_would_take(
 
 
 @pytest.mark.parametrize("time", ["9" * 5000, "yesterday"])
-def test_a_time_that_is_none_is_told(rgd: Rgd, folder: Path, time: str) -> None:
+def test_a_time_that_is_none_is_reported(rgd: Rgd, folder: Path, time: str) -> None:
     done = rgd("log", "seek", str(folder), "--time", time)
     assert (done.code, done.out) == (2, "")
     assert "--time: expected ISO 8601" in done.err
@@ -240,7 +240,7 @@ def test_a_segment_that_is_deleted_while_others_are_listed_is_left_out(folder: P
     assert found == [int(path.stem) for path in (segments[0], *segments[2:])]
 
 
-def test_a_bucket_that_is_not_there_is_said(
+def test_a_bucket_that_is_not_there_is_reported(
     rgd: Rgd, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with s3_environment(monkeypatch, s3_server.port):

@@ -4,7 +4,6 @@ The policies themselves are the core's; here PIP-82's cases go through the comma
 """
 
 import json
-import random
 
 import pytest
 
@@ -46,30 +45,12 @@ def test_no_remainder_is_lost(rgd: Rgd) -> None:
     assert json.loads(outcome.out)["limits"] == [4, 3, 3]
 
 
-def test_max_min_is_the_default(rgd: Rgd) -> None:
-    outcome = rgd("shares", "--quota", 10, "--wanted", 1, "--json")
-    assert json.loads(outcome.out)["policy"] == "max-min"
-
-
-def test_many_brokers_keep_their_order(rgd: Rgd) -> None:
-    outcome = rgd("shares", "--quota", 11, "--wanted", *[10] * 12, "--json")
-    limits = json.loads(outcome.out)["limits"]
-    assert limits == [1] * 11 + [0]
-
-
 def test_weights_and_names_are_taken(rgd: Rgd) -> None:
     outcome = rgd(
         "shares", "--floor", 0, "--quota", 90, "--wanted", 90, 90, "--weights", 2, 1,
         "--brokers", "east", "west", "--json",
     )  # fmt: skip
     assert json.loads(outcome.out)["shares"] == [60, 30]
-
-
-def test_max_min_looks_at_what_is_wanted_and_the_others_at_what_was_admitted(rgd: Rgd) -> None:
-    both = ("--quota", 100, "--wanted", 100, 100, "--admitted", 75, 25, "--json")
-    assert json.loads(rgd("shares", *both).out)["shares"] == [50, 50]
-    proportional = rgd("shares", "--policy", "proportional", *both)
-    assert json.loads(proportional.out)["shares"] == [75, 25]
 
 
 TWO_DIMENSIONS = (
@@ -176,17 +157,6 @@ def test_what_the_parser_refuses_is_2(rgd: Rgd, arguments: list[str]) -> None:
 )
 def test_values_after_a_flag_are_spread(written: str, read: str) -> None:
     assert spread(written.split(), MANY_VALUED) == read.split()
-
-
-def test_whole_shares_keep_the_rounded_sum() -> None:
-    dice = random.Random(82)
-    for _ in range(500):
-        shares = [dice.randrange(10 ** dice.randrange(1, 9)) for _ in range(dice.randrange(1, 30))]
-        limits = whole(shares)
-        assert sum(limits) == (sum(shares) + 500) // 1000
-        assert all(
-            limit - share // 1000 in {0, 1} for limit, share in zip(limits, shares, strict=True)
-        )
 
 
 def test_the_largest_fractions_are_rounded_up() -> None:

@@ -170,7 +170,7 @@ def test_a_lease_that_the_daemon_does_not_know_is_dropped(leased: Leased) -> Non
     assert leased.call().path == "/v1/leases"
 
 
-def test_a_dimension_without_a_limit_is_free_and_its_use_is_told(leased: Leased) -> None:
+def test_a_dimension_without_a_limit_is_free_and_its_use_is_reported(leased: Leased) -> None:
     leased.ask()
     call = leased.call()
     status, body = leased.daemon.lease(call, 10, 0, TTL_MS, 0)

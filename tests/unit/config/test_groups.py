@@ -21,7 +21,7 @@ from rgd.core.policies.model import (
     LocalLimit,
     Rates,
 )
-from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import QUOTA_MAX
 from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
 
@@ -45,18 +45,6 @@ def test_zero_less_and_beyond_the_largest_quota_are_unlimited(tmp_path: Path, ra
 def test_the_smallest_rate_is_not_unlimited(tmp_path: Path) -> None:
     snapshot = load(tmp_path, "groups: {gold: {publish: {messages: 0.0000001}}}")
     assert snapshot.groups["gold"].quota.publish.messages == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "groups:\nattach:\nlimits:\nbacklog_quotas:\n",
-        "groups: {}\nattach: {tenants: }\nlimits: {topics: }\nbacklog_quotas: {topics: }",
-    ],
-)
-def test_sections_may_be_left_empty(tmp_path: Path, text: str) -> None:
-    assert load(tmp_path, text) == EMPTY_SNAPSHOT
 
 
 def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
@@ -121,17 +109,6 @@ def test_backlog_quotas_are_in_whole_bytes_and_seconds(
 ) -> None:
     snapshot = load(tmp_path, f'backlog_quotas: {{topics: {{"{TOPIC}": {said}}}}}')
     assert snapshot.backlogs.topics == {TOPIC: quotas}
-
-
-def test_values_that_are_equal_are_one_object(tmp_path: Path) -> None:
-    snapshot = load(
-        tmp_path,
-        "groups: {gold: {}}\n"
-        "attach: {tenants: {a: gold, b: gold}}\n"
-        "limits: {namespaces: {a/a: {publish: {messages: 5}}, b/b: {publish: {messages: 5}}}}\n",
-    )
-    assert snapshot.limits.namespaces["a/a"] is snapshot.limits.namespaces["b/b"]
-    assert snapshot.attach.tenants["a"] is snapshot.attach.tenants["b"]
 
 
 def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Not covered: that each fault has its line (test_bad_config).
 import pytest
 
 from rgd.config.document import parse_document
-from rgd.config.faults import SHOWN_CHARS_MAX
 
 TEXT = b"""\
 groups:
@@ -46,17 +45,3 @@ def test_a_key_is_found_where_it_is_first_said(key: str, line: int | None) -> No
     faults.found.clear()
     faults.add(key, "wrong")
     assert [fault.line for fault in faults.listed()] == [line]
-
-
-def test_keys_with_dots_and_long_keys_have_lines_too() -> None:
-    long = "x" * (SHOWN_CHARS_MAX * 5)
-    faults = parse_document(f"a.b: 1\n{long}: 2\n{long}: 3\n".encode(), "test.yaml").faults
-    faults.add("a.b", "wrong")
-    repeated, dotted = faults.listed()
-    assert (repeated.line, dotted.line) == (3, 1)
-
-
-def test_the_whole_file_has_no_line() -> None:
-    faults = parse_document(b"- a", "test.yaml").faults
-    faults.add("", "expected a mapping")
-    assert [str(fault) for fault in faults.listed()] == ["test.yaml: expected a mapping"]

@@ -91,11 +91,6 @@ def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
     assert policies_hash(load(tmp_path, changed)) != policies_hash(SNAPSHOT)
 
 
-def test_names_that_only_exist_do_not_count() -> None:
-    named = PolicySnapshot(named=frozenset({"a/b"}))
-    assert policies_hash(named) == policies_hash(EMPTY_SNAPSHOT)
-
-
 @pytest.mark.parametrize(
     "limit",
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config.groups import TOP_KEYS, load_groups
+from rgd.config.groups import TOP_KEYS
 from rgd.config.load import FIELDS
 from rgd.config.reference import page
 from rgd.config.tokens import load_tokens
@@ -36,14 +36,6 @@ def test_every_setting_has_its_row() -> None:
 
 def test_no_placeholder_is_left() -> None:
     assert not re.search(r"FILE_LIMITS|SMALL_FILE|TOPICS_MAX|TOKENS?_(?:CHARS|MAX)", page())
-
-
-def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
-    path = tmp_path / "groups.yaml"
-    path.write_text(example("The groups file"))
-    snapshot = load_groups(path)
-    assert set(snapshot.groups) == {"gold", "trial"}
-    assert snapshot.backlogs.topics
 
 
 def test_the_example_of_a_groups_file_has_every_section() -> None:

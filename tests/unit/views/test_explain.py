@@ -103,7 +103,7 @@ def test_they_are_the_levels_that_decide() -> None:
     assert told == [(level.level, level.group) for level in chain.levels]
 
 
-def test_an_attachment_to_no_group_limits_nothing_and_is_told() -> None:
+def test_an_attachment_to_no_group_limits_nothing_and_is_reported() -> None:
     snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
     view = why(desk(snapshot))
     assert not view.governed
@@ -133,7 +133,7 @@ def test_debt_is_below_zero_and_makes_who_asks_wait() -> None:
     assert level.retry_after_ms == 160
 
 
-def test_what_a_group_wants_and_is_admitted_is_what_this_broker_told() -> None:
+def test_what_a_group_wants_and_is_admitted_is_what_this_broker_reported() -> None:
     at = desk(gold())
     ask(at, Request(messages=40, namespace=NAMESPACE))
     ask(at, Request(messages=60, namespace=NAMESPACE))
@@ -168,7 +168,7 @@ def test_a_minute_later_nothing_was_cut() -> None:
 
 
 @pytest.mark.parametrize("flag", ["blocked", "shadow"])
-def test_blocked_and_shadow_are_told(flag: str) -> None:
+def test_blocked_and_shadow_are_reported(flag: str) -> None:
     at = desk(gold(**{flag: True}))
     ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
     level = only(why(at))

@@ -84,7 +84,7 @@ def test_a_process_that_stood_still_does_not_blame_the_session() -> None:
     assert watched.goes_overdue(2 * LOOK_S)
 
 
-def test_another_session_does_not_wait_for_what_the_dead_one_said() -> None:
+def test_another_session_does_not_wait_for_what_the_dead_one_sent() -> None:
     watched = Watched()
     watched.publish(b"1")
     watched.echo.restart()

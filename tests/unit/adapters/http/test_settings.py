@@ -29,7 +29,7 @@ def test_tls_alone_does_not_replace_tokens() -> None:
         check(HttpSettings(host="0.0.0.0", tls_cert=PEM, tls_key=PEM))
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_every_fault_is_reported_at_once() -> None:
     settings = HttpSettings(host="0.0.0.0", port=70_000, tls_key=PEM, batch_max=0)
 
     with pytest.raises(ConfigError) as caught:

@@ -26,10 +26,6 @@ def test_every_metric_has_its_row() -> None:
     assert rows == [metric.name for metric in METRICS]
 
 
-def test_a_name_is_declared_once() -> None:
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
-
-
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_names_and_labels_keep_the_rules(metric: Metric) -> None:
     assert re.fullmatch(r"(rgd|pulsar)_[a-z_]+", metric.name)

@@ -15,7 +15,6 @@ LIMIT = "pulsar_storage_backlog_quota_limit"
 EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
 EVENTS = "pulsar_subscription_dispatch_throttled_msg_events"
 LAG = "rgd_upload_tier_lag"
-MESSAGES = "pulsar_subscription_back_log_no_delayed"
 
 
 class Figures:
@@ -55,20 +54,6 @@ async def test_topics_beyond_the_bound_are_shown_together() -> None:
     assert len(await lines(exposition, LIMIT)) == 2
 
 
-async def test_a_subscription_is_counted_with_its_topic() -> None:
-    figures, exposition = door(topics=2, subscriptions=3)
-    for topic in ("t0", "t1", "t2"):
-        figures.now += [of(MESSAGES, topic, 1, "s"), of(MESSAGES, topic, 2, "audit")]
-    scope = 'cluster="c1",namespace="a/b"'
-    assert await lines(exposition, MESSAGES) == [
-        f'{MESSAGES}{{{scope},subscription="s",topic="t0"}} 1.0',
-        f'{MESSAGES}{{{scope},subscription="audit",topic="t0"}} 2.0',
-        f'{MESSAGES}{{{scope},subscription="s",topic="t1"}} 1.0',
-        f'{MESSAGES}{{{scope},subscription="other",topic="t1"}} 2.0',
-        f'{MESSAGES}{{{scope},subscription="other",topic="other"}} 3.0',
-    ]
-
-
 async def test_a_namespaces_series_have_no_topic() -> None:
     figures, exposition = door()
     figures.now = [of(SIZE, "", 10), of(SIZE, "", 5), of(EVICTIONS, "", 3, "size")]
@@ -88,17 +73,6 @@ async def test_a_topic_that_goes_frees_its_series_and_takes_its_evictions_along(
     assert 'topic="t1"} 3.0' in own
     figures.now = []
     assert await lines(exposition, EVICTIONS) == []
-
-
-async def test_a_check_is_one_observation_with_the_clusters_name() -> None:
-    _, exposition = door()
-    name = "pulsar_storage_backlog_quota_check_duration_seconds"
-    assert f'{name}_count{{cluster="c1"}} 0.0' in await lines(exposition, f"{name}_count")
-    exposition.observe_backlog_check(0.02)
-    buckets = await lines(exposition, f"{name}_bucket")
-    assert f'{name}_bucket{{cluster="c1",le="0.01"}} 0.0' in buckets
-    assert f'{name}_bucket{{cluster="c1",le="0.025"}} 1.0' in buckets
-    assert f'{name}_bucket{{cluster="c1",le="300.0"}} 1.0' in buckets
 
 
 async def test_a_partition_is_a_label_of_its_own_where_it_is_configured() -> None:

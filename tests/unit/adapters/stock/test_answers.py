@@ -18,7 +18,6 @@ from rgd.core.policies.model import (
     BacklogQuota,
     BacklogQuotas,
     Group,
-    Limit,
     LocalLimit,
     Rates,
 )
@@ -45,11 +44,6 @@ def dispatch(**fields: Any) -> LocalLimit:
     return answers.limit_of(None, answers.DISPATCH_RATE.decode(json.dumps(said)))
 
 
-def test_a_groups_unlimited_rates_are_minus_one() -> None:
-    gold = answers.RESOURCE_GROUP.decode(RECORDED["resourcegroups/gold"]["body"])
-    assert answers.group_of("gold", gold) == Group("gold", Limit(Rates(1_000_000, 5_000_000_000)))
-
-
 @pytest.mark.parametrize("rate", [0, -1, -7, None], ids=str)
 def test_nothing_and_less_is_unlimited(rate: int | None) -> None:
     said = answers.ResourceGroup(rate, rate, rate, rate)
@@ -68,11 +62,6 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
             age=BacklogQuota(age_s=3600, action=BacklogAction.EVICT),
         ),
     )
-
-
-def test_a_namespace_that_sets_nothing_says_nothing() -> None:
-    bare = answers.NAMESPACE.decode(RECORDED["namespaces/acme/bare"]["body"])
-    assert answers.namespace_of(bare, "standalone") == StockNamespace()
 
 
 def test_the_rates_of_another_cluster_do_not_count() -> None:
@@ -120,11 +109,6 @@ def test_an_old_pulsar_calls_a_quotas_size_its_limit() -> None:
     assert answers.backlogs_of(answers.QUOTAS.decode(said)).size == BacklogQuota(5)
 
 
-def test_a_type_of_quota_that_rgd_does_not_know_is_passed_over() -> None:
-    said = '{"by_weight":{"limitSize":5,"policy":"producer_request_hold"}}'
-    assert answers.backlogs_of(answers.QUOTAS.decode(said)) == BacklogQuotas()
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -163,8 +147,3 @@ def test_what_is_no_namespace_is_refused_whole(body: str) -> None:
 def test_a_group_that_rgd_cannot_name_is_refused(name: str) -> None:
     with pytest.raises(StockRefused):
         answers.group_of(name, answers.ResourceGroup(1))
-
-
-def test_an_object_without_any_rate_is_no_group() -> None:
-    with pytest.raises(StockRefused, match="none of its four rates"):
-        answers.group_of("gold", answers.RESOURCE_GROUP.decode('{"message":"Not Found"}'))

@@ -44,15 +44,6 @@ def test_a_recorded_topic_gives_its_ledgers_and_subscriptions() -> None:
     )
 
 
-def test_the_last_ledger_has_the_present_counts_only_while_it_is_the_one_that_is_written() -> None:
-    # A new ledger is there, and the counts are still of the one before it.
-    told = stats(lastConfirmedEntry="9:9", currentLedgerEntries=10, currentLedgerSize=1350)
-    assert answers.ledgers_of(told)[-1] == Ledger(10, 0, 0)
-    # It was closed, and no new one is there yet: its own counts hold.
-    closed = [*RECORDED["internalStats"]["ledgers"][:2], {"ledgerId": 10, "entries": 6, "size": 7}]
-    assert answers.ledgers_of(stats(ledgers=closed))[-1] == Ledger(10, 6, 7)
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "counts"),
     [
@@ -65,36 +56,6 @@ def test_the_last_ledger_has_the_present_counts_only_while_it_is_the_one_that_is
 def test_whose_backlog_counts(name: str, changes: dict[str, Any], counts: bool) -> None:
     told = stats(cursors={name: cursor("5:2", **changes)})
     assert (name in answers.durable_cursors(told)) is counts
-
-
-@pytest.mark.parametrize(
-    ("mark", "following"),
-    [
-        ((5, -1), (5, 0)),
-        ((5, 8), (5, 9)),
-        ((5, 9), (10, 0)),
-        ((3, 7), (5, 0)),
-        ((9, -1), (10, 0)),
-        ((10, 4), None),
-        ((11, -1), None),
-    ],
-)
-def test_the_entry_after_a_mark_is_one_that_exists(
-    mark: tuple[int, int], following: tuple[int, int] | None
-) -> None:
-    wanted = None if following is None else Position(*following)
-    assert answers.following(LEDGERS, Position(*mark)) == wanted
-
-
-@pytest.mark.parametrize(
-    ("position", "preceding"),
-    [((5, 0), None), ((5, 1), (5, 0)), ((10, 0), (5, 9)), ((10, 5), (10, 4)), ((12, 0), (10, 4))],
-)
-def test_the_entry_before_a_position_is_one_that_exists(
-    position: tuple[int, int], preceding: tuple[int, int] | None
-) -> None:
-    wanted = None if preceding is None else Position(*preceding)
-    assert answers.preceding(LEDGERS, Position(*position)) == wanted
 
 
 @given(st.data())
@@ -123,10 +84,6 @@ def test_unacknowledged_entries_are_those_neither_before_the_mark_nor_in_a_range
 def test_too_many_ranges_are_not_counted() -> None:
     ranges = "x" * (answers.RANGES_CHARS_MAX + 1)
     assert answers.unacknowledged(answers.Entries(LEDGERS), Position(5, -1), ranges) is None
-
-
-def test_a_ledger_that_was_deleted_meanwhile_is_left_out() -> None:
-    assert answers.closed(LEDGERS, {9: 77}) == (Ledger(9, 0, 0, 77), LEDGERS[-1])
 
 
 def test_only_the_subscriptions_at_the_oldest_message_have_its_time() -> None:

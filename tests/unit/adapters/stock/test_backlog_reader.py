@@ -6,19 +6,15 @@ The admin API is a pretended one that plays recorded answers; a real Pulsar is i
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientTimeout
 
 from rgd.adapters.stock import backlog_reader as module
-from rgd.adapters.stock.backlog_answers import BROKER_TIME
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.core.backlog.model import Eviction, Position, QuotaType, Source, TopicBacklog
-from rgd.ports.stock import StockDown, StockError
 from rgd.ports.stock_backlogs import BacklogReading, BrokerAway, EvictionOutcome
 from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
 
@@ -81,21 +77,6 @@ def eviction(to: Position, before_ms: int | None = None, subscription: str = "s1
     return Eviction(EU, subscription, to, before_ms, (QuotaType.SIZE,), Source.POLLED)
 
 
-async def test_the_topics_of_the_brokers_bundles_are_its_own(pulsar: PretendPulsar) -> None:
-    async with reading(pulsar) as reader:
-        assert await reader.owned() == [EU, US]
-    # None for the namespaces of Pulsar's own checks.
-    assert sorted(pulsar.calls) == sorted([OWNED, FIRST, SECOND])
-
-
-async def test_a_bundle_that_is_being_unloaded_is_not_owned(pulsar: PretendPulsar) -> None:
-    bundles = RECORDED["ownedNamespaces"]
-    gone = {**bundles["t1/n1/0x40000000_0x80000000"], "is_active": False}
-    pulsar.say(OWNED, {**bundles, "t1/n1/0x40000000_0x80000000": gone})
-    async with reading(pulsar) as reader:
-        assert await reader.owned() == [US]
-
-
 async def test_a_steady_topic_costs_one_call(pulsar: PretendPulsar) -> None:
     async with reading(pulsar) as reader:
         await reader.owned()
@@ -151,20 +132,6 @@ async def test_a_message_that_is_gone_leaves_its_time_unknown(pulsar: PretendPul
         assert not result.faults
 
 
-async def test_a_new_closed_ledger_costs_one_call_more(pulsar: PretendPulsar) -> None:
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        await read(reader, [EU])
-        said = RECORDED["internalStats"]
-        grown = [*said["ledgers"], {"ledgerId": 14, "entries": 0, "size": 0}]
-        grown[2] = {"ledgerId": 10, "entries": 5, "size": 675}
-        pulsar.say(STATS, {**said, "ledgers": grown})
-        pulsar.calls.clear()
-        found, _ = await read(reader, [EU])
-        assert pulsar.calls == [STATS, INFO]
-        assert found[EU].ledgers[2].closed_at_ms == 1795345703026
-
-
 @pytest.mark.parametrize("path", [STATS, INFO, PEEK])
 async def test_a_topic_that_moved_is_gone(pulsar: PretendPulsar, path: str) -> None:
     pulsar.redirect(path, f"http://another:8080/admin/v2/{path}")
@@ -174,14 +141,6 @@ async def test_a_topic_that_moved_is_gone(pulsar: PretendPulsar, path: str) -> N
     assert list(found) == [US]
     assert result.gone == (EU,)
     assert not result.faults
-
-
-async def test_a_topic_that_does_not_exist_is_gone(pulsar: PretendPulsar) -> None:
-    pulsar.say(STATS, {"reason": f"Topic {EU} not found"}, status=404)
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        _, result = await read(reader, [EU, US])
-    assert result.gone == (EU,)
 
 
 @pytest.mark.parametrize(
@@ -217,25 +176,6 @@ async def test_a_bundle_whose_topics_cannot_be_listed_keeps_those_it_had(
         assert await reader.owned() == [EU, US]
         _, result = await read(reader, [US])
     assert list(result.faults) == ["bundles/t1/n1/0x40000000_0x80000000"]
-
-
-async def test_no_topic_is_begun_after_the_time(pulsar: PretendPulsar) -> None:
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        found, result = await read(reader, [EU, US], seconds=0)
-    assert (found, result.last) == ({}, None)
-
-
-async def test_a_broker_that_hangs_ends_the_poll(
-    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with reading(pulsar, unreached_max=2) as reader:
-        await reader.owned()
-        # From now on, so that the answers before it may take their time.
-        monkeypatch.setattr(reader._client._session, "_timeout", ClientTimeout(total=0.05))
-        pulsar.hanging = {STATS, STATS.replace("eu", "us-partition-1")}
-        with pytest.raises(StockDown, match="2 calls without an answer"):
-            await read(reader, [EU, US])
 
 
 async def test_a_broker_that_is_not_alive_owns_nothing(pulsar: PretendPulsar) -> None:
@@ -306,16 +246,6 @@ async def test_an_eviction_acknowledges_up_to_the_entry_before_its_target(
     }
 
 
-async def test_an_eviction_of_a_partition_names_its_index(pulsar: PretendPulsar) -> None:
-    expire = EXPIRE.replace("eu", "us-partition-1")
-    pulsar.say(expire, status=204)
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        outcome, _ = await reader.evict(replace(eviction(Position(9, 0)), topic=US))
-    assert outcome is EvictionOutcome.DONE
-    assert json.loads(pulsar.posted[expire])["partitionIndex"] == 1
-
-
 async def test_an_eviction_by_age_lets_pulsar_find_the_first_younger_message(
     pulsar: PretendPulsar,
 ) -> None:
@@ -376,20 +306,3 @@ async def test_a_topic_that_is_not_owned_any_more_is_forgotten(pulsar: PretendPu
         # It may have been deleted and made again meanwhile.
         await read(reader, [EU])
     assert sorted(pulsar.calls) == sorted([STATS, INFO, PEEK])
-
-
-async def test_a_huge_header_is_no_reason_to_fail(pulsar: PretendPulsar) -> None:
-    pulsar.say(PEEK, headers={**RECORDED["headers"], "X-Pulsar-PROPERTY": "x" * 20_000})
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        found, result = await read(reader, [EU])
-    assert not result.faults
-    assert found[EU].subscriptions[2].broker_time_ms is not None
-    assert BROKER_TIME in RECORDED["headers"]
-
-
-async def test_without_pulsar_nothing_is_known(pulsar: PretendPulsar) -> None:
-    async with reading(pulsar) as reader:
-        await pulsar.stop()
-        with pytest.raises(StockError):
-            await reader.owned()

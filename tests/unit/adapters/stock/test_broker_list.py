@@ -9,7 +9,7 @@ import pytest
 
 from rgd.adapters.stock.broker_list import ASKED_MAX, StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
-from rgd.ports.stock import StockDown, StockRefused
+from rgd.ports.stock import StockRefused
 from rgd.ports.stock_brokers import ListedBroker
 from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
 
@@ -97,11 +97,4 @@ async def test_a_list_that_cannot_be_is_refused(body: object) -> None:
     async with PretendPulsar({}) as pulsar:
         pulsar.answers[LIST] = ok(body)
         with pytest.raises(StockRefused):
-            await listed(pulsar)
-
-
-async def test_an_admin_api_that_is_away_is_said_to_be_down() -> None:
-    async with PretendPulsar({}) as pulsar:
-        pulsar.cut.add(LIST)
-        with pytest.raises(StockDown):
             await listed(pulsar)

@@ -17,13 +17,11 @@ from rgd.adapters.stock import client
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
-from rgd.ports.stock import Reading, StockDown, StockNamespace, StockPolicies, StockRefused
+from rgd.ports.stock import Reading, StockDown, StockPolicies, StockRefused
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar
 
 EU = "persistent://acme/orders/eu"
 EU_PATH = "persistent/acme/orders/eu"
-PARTS = "persistent://acme/orders/parts"
-NAMESPACES = {"acme/orders", "acme/bare", "public/default", "pulsar/system"}
 #: Longer than any answer of the loopback takes.
 TIMEOUT_S = 30.0
 
@@ -53,18 +51,6 @@ async def pulsar() -> AsyncIterator[PretendPulsar]:
 
 
 # What a poll brings.
-
-
-async def test_a_poll_brings_all_groups_and_all_namespaces(pulsar: PretendPulsar) -> None:
-    reading = await read(pulsar)
-    assert reading.faults == {}
-    assert reading.policies.groups == {
-        "gold": Group("gold", Limit(Rates(1_000_000, 5_000_000_000))),
-        "spare": Group("spare", Limit(dispatch=Rates(50_000))),
-    }
-    assert reading.policies.namespaces.keys() == NAMESPACES
-    assert reading.policies.namespaces["acme/orders"].group == "gold"
-    assert reading.policies.namespaces["public/default"] == StockNamespace()
 
 
 async def test_each_thing_is_asked_for_once(pulsar: PretendPulsar) -> None:
@@ -111,44 +97,6 @@ async def test_a_bad_answer_leaves_the_brokers_limit_as_it_is_known(
     assert reading.policies.groups.keys() == {"gold", "spare"}
 
 
-async def test_a_topic_brings_its_rates_and_those_of_the_subscriptions_asked_for(
-    pulsar: PretendPulsar,
-) -> None:
-    wanted = {EU: frozenset({"sub1", "sub2"}), PARTS: frozenset[str]()}
-    async with admin(pulsar.url) as stock:
-        topics = (await stock.read(StockPolicies(), wanted)).policies.topics
-    assert topics.keys() == {EU, PARTS}
-    assert topics[EU].limit == LocalLimit(
-        publish=Rates(3000), dispatch=Rates(5000, 500_000), dispatch_period_s=2
-    )
-    assert topics[EU].subscriptions == LocalLimit(dispatch=Rates(5000))
-    assert topics[EU].by_subscription == {"sub1": LocalLimit(dispatch=Rates(2000))}
-    assert topics[EU].backlogs.size is not None
-    assert topics[PARTS].limit == LocalLimit(publish=Rates(3000))
-
-
-async def test_a_topic_that_is_not_there_costs_one_call_and_says_nothing(
-    pulsar: PretendPulsar,
-) -> None:
-    async with admin(pulsar.url) as stock:
-        wanted = {"persistent://acme/orders/nope": frozenset({"sub1"})}
-        reading = await stock.read(StockPolicies(), wanted)
-    assert (reading.policies.topics, reading.faults) == ({}, {})
-    assert [call for call in pulsar.calls if "nope" in call] == [
-        "persistent/acme/orders/nope/publishRate"
-    ]
-
-
-async def test_only_topics_that_are_asked_for_change(pulsar: PretendPulsar) -> None:
-    async with admin(pulsar.url) as stock:
-        wanted = {EU: frozenset[str](), PARTS: frozenset[str]()}
-        before = (await stock.read(StockPolicies(), wanted)).policies
-        del pulsar.answers[f"{EU_PATH}/publishRate"]
-        pulsar.say("persistent/acme/orders/parts/publishRate", status=204)
-        after = (await stock.read(before, {PARTS: frozenset()})).policies
-    assert after.topics == {EU: before.topics[EU]}
-
-
 async def test_a_subscription_that_is_known_is_asked_for_again(pulsar: PretendPulsar) -> None:
     async with admin(pulsar.url) as stock:
         before = (await stock.read(StockPolicies(), {EU: frozenset({"sub1"})})).policies
@@ -180,15 +128,6 @@ async def test_names_arrive_as_they_are(pulsar: PretendPulsar, topic: str, quote
     assert reading.policies.topics[name].limit == LocalLimit(publish=Rates(3000))
 
 
-async def test_what_is_the_same_stays_the_same_object(pulsar: PretendPulsar) -> None:
-    before = (await read(pulsar)).policies
-    pulsar.edit("resourcegroups/gold", publishRateInMsgs=7)
-    after = (await read(pulsar, before)).policies
-    assert after.groups["gold"] == Group("gold", Limit(Rates(7000, 5_000_000_000)))
-    assert after.groups["spare"] is before.groups["spare"]
-    assert after.namespaces["acme/orders"] is before.namespaces["acme/orders"]
-
-
 async def test_what_is_deleted_between_the_list_and_the_look_is_gone(
     pulsar: PretendPulsar,
 ) -> None:
@@ -202,12 +141,6 @@ async def test_what_is_deleted_between_the_list_and_the_look_is_gone(
 
 
 # The cluster's name, by which namespaces' rates are kept.
-
-
-async def test_the_broker_says_the_name_of_its_cluster(pulsar: PretendPulsar) -> None:
-    pulsar.edit("brokers/configuration/runtime", clusterName="elsewhere")
-    reading = await read(pulsar)
-    assert reading.policies.namespaces["acme/orders"].limit == LocalLimit()
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -293,16 +226,6 @@ async def test_a_tenant_that_names_others_namespaces_is_not_believed(
     assert reading.faults.keys() == {"namespaces/public"}
 
 
-async def test_a_group_that_rgd_cannot_name_is_reported_and_the_others_hold(
-    pulsar: PretendPulsar,
-) -> None:
-    pulsar.say("resourcegroups", ["gold", "half odd"])
-    pulsar.say("resourcegroups/half%20odd", RECORDED["resourcegroups/spare"]["body"])
-    reading = await read(pulsar)
-    assert reading.policies.groups.keys() == {"gold"}
-    assert "half odd" in reading.faults["resourcegroups/half odd"]
-
-
 async def test_an_answer_without_end_is_refused(pulsar: PretendPulsar) -> None:
     pulsar.say("resourcegroups/gold", "x" * 5000)
     before = StockPolicies(groups={"gold": Group("gold", Limit(Rates(1)))})
@@ -328,12 +251,6 @@ async def test_faults_are_reported_up_to_a_limit(pulsar: PretendPulsar) -> None:
 
 
 # No answer.
-
-
-async def test_an_unreachable_pulsar_is_down(pulsar: PretendPulsar) -> None:
-    await pulsar.stop()
-    with pytest.raises(StockDown):
-        await read(pulsar)
 
 
 @pytest.mark.slow
@@ -381,19 +298,6 @@ async def test_no_more_calls_than_allowed_are_under_way(pulsar: PretendPulsar) -
     assert pulsar.most_under_way == 3
 
 
-async def test_a_cancelled_poll_leaves_nothing_running(pulsar: PretendPulsar) -> None:
-    pulsar.hanging.update(f"namespaces/{name}" for name in NAMESPACES)
-    async with admin(pulsar.url) as stock, asyncio.TaskGroup() as tasks:
-        before = asyncio.all_tasks()
-        poll = tasks.create_task(stock.read(StockPolicies(), {}))
-        await pulsar.until_under_way(4)
-        poll.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await poll
-        workers = [task for task in asyncio.all_tasks() - before if "_each" in repr(task)]
-        assert workers == []
-
-
 # Tokens and redirects.
 
 
@@ -419,15 +323,6 @@ async def test_a_token_that_cannot_be_used_is_an_error_and_never_shown(
         with pytest.raises(StockRefused, match="token"):
             await stock.read(StockPolicies(), {})
     assert pulsar.calls == []
-
-
-async def test_certificates_that_cannot_be_read_are_an_error(
-    pulsar: PretendPulsar, tmp_path: Path
-) -> None:
-    (tmp_path / "ca.pem").write_text("none")
-    async with admin(pulsar.url, ca_file=tmp_path / "ca.pem") as stock:
-        with pytest.raises(StockRefused, match="certificates"):
-            await stock.read(StockPolicies(), {})
 
 
 async def test_a_redirect_to_a_topics_broker_is_followed_with_the_token(
@@ -466,8 +361,3 @@ async def test_a_redirect_that_cannot_be_followed_is_a_fault(
 def test_a_redirect_from_https_to_http_is_not_followed() -> None:
     with pytest.raises(StockRefused, match="from https to http"):
         client._next_url("tenants", "https://pulsar:8443/admin/v2/tenants", "http://pulsar/tenants")
-
-
-def test_the_recordings_are_of_a_broker_with_topic_policies() -> None:
-    told = json.loads(RECORDED["brokers/configuration/runtime"]["body"])
-    assert told == {"clusterName": "standalone", "topicLevelPoliciesEnabled": "true"}

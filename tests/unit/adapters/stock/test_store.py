@@ -84,11 +84,3 @@ def test_a_damaged_file_is_none(tmp_path: Path, damage: object) -> None:
 
 def test_no_file_is_none(tmp_path: Path) -> None:
     assert StockFile(tmp_path / "policies.json", URL).load() is None
-
-
-def test_a_folder_that_cannot_be_written_is_nobodys_trouble(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    StockFile(tmp_path / "file" / "policies.json", URL).store(EVERYTHING)
-    (tmp_path / "policies.json").mkdir()
-    StockFile(tmp_path / "policies.json", URL).store(EVERYTHING)
-    assert StockFile(tmp_path / "policies.json", URL).load() is None

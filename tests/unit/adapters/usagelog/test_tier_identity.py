@@ -87,7 +87,7 @@ def test_another_tier_in_the_place_is_not_written_to(
 
 
 @pytest.mark.parametrize("data", [b"{", b"[" * 1000, b'{"version": 1, "identity": "\\ud800"}'])
-def test_a_marker_that_makes_no_sense_is_told(
+def test_a_marker_that_makes_no_sense_is_reported(
     world: World, emptied: Objects, tier_place: str, data: bytes
 ) -> None:
     emptied.create(MARKER, data)

@@ -174,7 +174,9 @@ def test_a_broker_that_lost_its_disk_begins_another_log_in_the_tier(
     ]
 
 
-def test_another_log_under_the_same_name_is_told_and_kept(world: World, tier_place: str) -> None:
+def test_another_log_under_the_same_name_is_reported_and_kept(
+    world: World, tier_place: str
+) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place))
     name = uploader.tier.name_of(0, ".log")
@@ -185,7 +187,7 @@ def test_another_log_under_the_same_name_is_told_and_kept(world: World, tier_pla
     assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
 
 
-def test_a_log_that_counts_again_is_kept_and_told(world: World, tier_place: str) -> None:
+def test_a_log_that_counts_again_is_kept_and_reported(world: World, tier_place: str) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place), local_s=0)
     uploader.cycle()
@@ -210,7 +212,7 @@ def test_a_log_that_counts_again_is_kept_and_told(world: World, tier_place: str)
     ("limits", "is_emptied"), [(Limits(retention_ms=200), False), (Limits(retention_bytes=1), True)]
 )
 @pytest.mark.parametrize("is_restarted", [True, False])
-def test_a_log_that_counts_again_is_told_where_retention_deleted_what_it_counted(
+def test_a_log_that_counts_again_is_reported_where_retention_deleted_what_it_counted(
     world: World, tier_place: str, limits: Limits, is_emptied: bool, is_restarted: bool
 ) -> None:
     world.write()
@@ -454,7 +456,7 @@ def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path
     assert len(segments_in(world.folder)) == 1
 
 
-def test_a_request_that_hangs_is_told_while_it_does(world: World, tier_place: str) -> None:
+def test_a_request_that_hangs_is_reported_while_it_does(world: World, tier_place: str) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place))
     put, told = uploader.tier.put, []
@@ -484,7 +486,7 @@ def test_another_tier_gets_what_is_on_disk(world: World, tmp_path: Path) -> None
     assert payloads(tmp_path / "a") == payloads(tmp_path / "b")
 
 
-def test_what_is_no_log_in_a_tier_is_said(tier_place: str) -> None:
+def test_what_is_no_log_in_a_tier_is_reported(tier_place: str) -> None:
     Objects(tier_place).create("usage/other.txt", b"")
     with pytest.raises(RgdError):
         list(read_entries(tier_place if "://" in tier_place else tier_place + "/none"))

@@ -100,7 +100,9 @@ def test_an_entry_that_is_missing_or_double_is_found(folder: Path, at: int) -> N
         assert len(faults(folder)) >= 1
 
 
-def test_each_segment_that_cannot_be_read_is_told_and_the_others_are_checked(folder: Path) -> None:
+def test_each_segment_that_cannot_be_read_is_reported_and_the_others_are_checked(
+    folder: Path,
+) -> None:
     segments = segments_in(folder)
     for path in segments[0], segments[2]:
         path.unlink()

@@ -139,7 +139,7 @@ def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
     assert (house.store.checks, house.store.began_at) == (2, s(2))
 
 
-def test_a_topic_that_leaves_during_a_check_is_passed_over() -> None:
+def test_a_topic_that_leaves_during_a_check_is_ignored() -> None:
     house = House()
     house.report(
         *(replace(POLLED, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))

@@ -99,7 +99,23 @@ def left(one: Limiter, group: str = "gold") -> tuple[int, int]:
 # Whole requests.
 
 
-def test_too_much_for_a_later_level_is_told_before_an_earlier_one_refuses() -> None:
+def test_a_refusal_says_what_refused_and_what_is_left_there() -> None:
+    one = limiter(gold(100.5, 1000))
+    assert ask(one, 20) == Decision(granted=True, messages=20, bytes=0)
+    assert ask(one, 10) == Decision(
+        granted=False,
+        messages=0,
+        bytes=0,
+        limited_by=Level.RESOURCE_GROUP,
+        group="gold",
+        dimension=MESSAGES,
+        retry_after_ms=49,
+        quota=100,
+        remaining=5,
+    )
+
+
+def test_too_much_for_a_later_level_is_reported_before_an_earlier_one_refuses() -> None:
     one = limiter(gold(1000), limits=Limits(topics={TOPIC: limit(10)}))
     ask(one, 100)
     request = Request(messages=251, namespace=NAMESPACE, topic=TOPIC)
@@ -147,6 +163,13 @@ def test_what_a_limit_of_this_broker_refuses_is_wanted_of_no_group() -> None:
     ask(one, 7)
     assert wanted(one) == Pair(100)
     assert state(one).refused == {(Level.TOPIC, MESSAGES): 7, (Level.TOPIC, BYTES): 0}
+
+
+def test_a_part_that_a_limit_of_this_broker_cut_is_not_wanted() -> None:
+    one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(20)}))
+    ask(one, 40, partial=True)
+    assert wanted(one) == Pair(5)
+    assert state(one).refused[Level.TOPIC, MESSAGES] == 35
 
 
 def test_what_a_caller_holds_back_is_wanted_of_each_group() -> None:

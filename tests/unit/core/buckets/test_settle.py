@@ -117,6 +117,14 @@ def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     assert group.wait(1, 0, START)[0] == 10_003
 
 
+def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
+    one = limiter(split=TopicSplit.EVEN)
+    ask(one, 100, 1000)
+    assert one.settle(NAME, Pair(60, 600), START) == Pair(60, 600)
+    assert left(one) == [Pair(60, 600)] * 2
+    assert ask(one, 100, 1000) == Pair(60, 600)
+
+
 def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
     one = limiter(shadow=True)
     ask(one, 100, 1000)

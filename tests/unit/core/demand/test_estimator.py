@@ -141,7 +141,7 @@ def test_a_drift_is_followed() -> None:
     assert np.max(np.abs(wanted[10:, 0] / rates[10:] - 1)) < 0.05
 
 
-def test_a_forgotten_place_is_fresh() -> None:
+def test_a_forgotten_slot_is_fresh() -> None:
     house = House()
     for rate in noisy(50, rows=1)[:, 0]:
         house.show(rate)

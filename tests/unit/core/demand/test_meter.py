@@ -64,7 +64,7 @@ def offered(measured: Shown) -> float:
 # Windows and totals.
 
 
-def test_a_window_is_told_in_rates_and_totals() -> None:
+def test_a_window_is_reported_in_rates_and_totals() -> None:
     meter = Metered(Nanos(0))
     note(meter, admitted=Pair(30, 300), refused=Pair(20, 200))
     note(meter, admitted=Pair(10, 0), topic="us")
@@ -77,7 +77,7 @@ def test_a_window_is_told_in_rates_and_totals() -> None:
     assert demand.wanted_total == Pair(60, 500)
 
 
-def test_what_is_held_back_is_wanted_by_the_last_word_of_each_topic() -> None:
+def test_what_is_held_back_is_wanted_by_the_last_message_of_each_topic() -> None:
     meter = Metered(Nanos(0))
     note(meter, admitted=Pair(10, 10))
     meter.counters.hold(Pair(50, 5), "eu")
@@ -147,14 +147,14 @@ def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
     return meter
 
 
-def test_more_than_was_told_is_a_jump_in_every_slot_while_this_broker_refuses() -> None:
+def test_more_than_was_advertised_is_a_jump_in_every_slot_while_this_broker_refuses() -> None:
     jumps = flow(told(50, 5), 100, 1000, 2000, refused=True)
     assert len(jumps) in {9, 10}
     assert all(later - earlier >= 99 for earlier, later in pairwise(jumps))
     assert flow(told(50, 5), 100, 1000, 2000) == []
 
 
-def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
+def test_what_was_advertised_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
     meter = Metered(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
@@ -182,7 +182,7 @@ def in_halves(rate: float, *, hungry: bool = True, half: float = 1) -> list[floa
     return flow(meter, 500, 1000, 1900)
 
 
-def test_a_step_too_small_for_a_slot_is_told_when_half_a_round_has_shown_it() -> None:
+def test_a_step_too_small_for_a_slot_is_reported_when_half_a_round_has_shown_it() -> None:
     for rate in (485, 515):
         (jump,) = in_halves(rate)
         assert 1400 <= jump <= 1620
@@ -219,7 +219,7 @@ def test_unsaid_refusals_of_a_fresh_group_count_as_its_first_slice_went_on() -> 
     assert units(drained(meter).wanted) == (20, 0)
 
 
-def test_unsaid_refusals_count_up_to_four_times_what_was_told() -> None:
+def test_unsaid_refusals_count_up_to_four_times_what_was_advertised() -> None:
     meter = Metered(Nanos(0))
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
