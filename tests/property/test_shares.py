@@ -43,15 +43,6 @@ def shares_of(
     return tuple(share.messages for share in shares if share.messages is not None)
 
 
-@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
-def test_max_min_shares_sum_to_the_quota_exactly(
-    quota: int, rows: list[Row], floor_ppm: int
-) -> None:
-    shares = shares_of(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
-    assert sum(shares) == quota
-    assert min(shares) >= 0
-
-
 @given(policy=POLICIES, quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
 def test_every_live_broker_has_its_floor(
     policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int

@@ -23,10 +23,6 @@ class LimiterAlone(Limiter):
         super().set_policies(snapshot, now, changes)
         self.follow(now)
 
-    def set_depth(self, burst_ns: int, now: Nanos) -> None:
-        self.group_burst_ns = burst_ns
-        self.follow(now)
-
     def follow(self, now: Nanos) -> None:
         for key in [*self._groups]:
             group = self.snapshot.groups.get(key.group)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.analysis.chunks import Floats
-from rgd.analysis.fairness import jain_index, lowest_ratio, max_min_parts
+from rgd.analysis.fairness import max_min_parts
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -70,25 +70,6 @@ def test_quota_that_lies_idle_while_somebody_is_refused(
     assert found.ratio[0].tolist() == [0.875, 1.0]
 
 
-def test_without_a_quota_nothing_is_owed(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, None, (10, 50), (50, 50))
-
-    found = read_logs(tmp_path).fairness()
-
-    for values in (found.ratio, found.jain, found.lowest, found.utilisation, found.overshoot):
-        assert np.isnan(values).all()
-    assert found.unmet.tolist() == [40.0] * 10
-
-
-def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, 100, (0, 5), (50, 50))
-
-    assert read_logs(tmp_path, window_ms=200).fairness().ratio[0].tolist() == [0.0, 1.0]
-    ratio = read_logs(tmp_path, window_ms=100).fairness().ratio
-    assert np.isnan(ratio[:, 0]).all()
-    assert ratio[:, 1] == pytest.approx(1.0)
-
-
 def test_a_dimension_that_is_short_but_cannot_be_used_up_is_not_judged() -> None:
     quota, wanted = np.array([[100.0, 1000.0]]), np.array([[[300.0, 600.0], [300.0, 600.0]]])
 
@@ -124,12 +105,3 @@ def test_parts_sum_to_what_can_be_served_and_nobody_is_below_the_level(
     for part, wish in zip(parts, wishes, strict=True):
         for own, want in zip(part, wish, strict=True):
             assert own >= min(want, part.max()) - 0.002
-
-
-def test_indexes_of_nobody_and_of_nothing() -> None:
-    nobody = np.full((1, 3), np.nan)
-    nothing = np.array([[0.0, 0.0, np.nan]])
-
-    assert np.isnan(jain_index(nobody)[0])
-    assert np.isnan(lowest_ratio(nobody)[0])
-    assert (jain_index(nothing)[0], lowest_ratio(nothing)[0]) == (1.0, 0.0)

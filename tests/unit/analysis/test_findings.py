@@ -45,17 +45,6 @@ def test_the_keys_that_scripts_rely_on(tmp_path: Path, read_logs: ReadLogs) -> N
     assert (found["from_ms"], found["to_ms"]) == (START_MS, START_MS + 5000)
 
 
-def test_each_broker_over_the_whole_log(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, "broker-1", (5, gold(70, 70)), (5, gold(50, 70)))
-    log(tmp_path, "broker-2", (5, gold(30, 70)), (5, gold(50, 70)))
-
-    first, second = read_logs(tmp_path).found()["brokers"]
-
-    assert (first["admitted"], first["part"], first["ratio"]) == (60, 50, 1.2)
-    assert (second["admitted"], second["part"], second["ratio"]) == (40, 50, 0.8)
-    assert (second["broker"], second["wanted"], second["refused"]) == ("broker-2", 70, 30)
-
-
 def test_a_quota_that_ends_is_averaged_over_the_time_it_was_there(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
@@ -94,39 +83,3 @@ def test_a_broker_that_begins_to_use_a_group_is_starved_only_after_two_rounds(
     log(tmp_path, "broker-2", (rounds, gold(5, 90)), (9, gold(50, 90)), start_ms=START_MS + late_ms)
 
     assert read_logs(tmp_path).found()["starved_s"] == starved_s
-
-
-def test_one_bad_round_starves_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, "broker-1", (5, gold(50, 90)), (1, gold(90, 90)), (5, gold(50, 90)))
-    log(tmp_path, "broker-2", (5, gold(50, 90)), (1, gold(5, 90)), (5, gold(50, 90)))
-
-    found = read_logs(tmp_path).found()
-
-    assert (found["starved_intervals"], found["lowest_ratio"]) == (0, 0.1)
-    assert found["lowest_ratio_at_ms"] == START_MS + 5000
-
-
-def test_silence_between_two_bad_rounds_ends_an_interval(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    for broker, admitted in (("broker-1", 90), ("broker-2", 10)):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.round(gold(admitted, 90))
-        maker.silent(100)
-        maker.round(gold(admitted, 90))
-        maker.close()
-
-    assert read_logs(tmp_path).found()["starved_intervals"] == 0
-
-
-def test_a_window_that_the_log_hardly_covers_is_not_the_worst(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    # Broker 2's last round ends 400 ms after broker 1's: in the rest it seems to be alone.
-    log(tmp_path, "broker-1", (5, gold(50, 90)))
-    log(tmp_path, "broker-2", (5, gold(50, 90)), start_ms=START_MS + 400)
-
-    found = read_logs(tmp_path).found()
-
-    assert found["windows"] == 6
-    assert found["lowest_ratio"] == pytest.approx(1.0)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis import lake
@@ -92,14 +91,6 @@ def test_a_row_has_all_that_the_log_says_and_lies_on_its_day(tmp_path: Path, out
     days = {path.name: len(list(path.iterdir())) for path in Path(out, "usage").iterdir()}
     assert days == {"day=2026-11-21": 1, "day=2026-11-22": 1}
     assert len(rows_of(out, "rounds")) == 100
-
-
-def test_files_are_sorted_and_have_an_index_of_their_pages(tmp_path: Path, out: str) -> None:
-    convert(log(tmp_path / "b1", 40).close(), out)
-    (file,) = Path(out, "usage").rglob("*.parquet")
-    groups = [row["group"] for row in rows_of(out, "usage")]
-    assert groups == sorted(groups)
-    assert pq.ParquetFile(file).metadata.row_group(0).column(0).has_column_index
 
 
 def test_a_segment_is_converted_once_wherever_it_lies_and_again_when_it_has_grown(

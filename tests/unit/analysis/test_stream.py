@@ -144,28 +144,6 @@ def maker(tmp_path: Path) -> LogMaker:
     return maker
 
 
-def test_a_query_begins_at_the_first_entry_or_behind_the_last(maker: LogMaker) -> None:
-    log = str(maker.folder)
-
-    assert stream(log).initialOffset() == {log: 0}
-    assert stream(log, startingOffsets="latest").initialOffset() == {log: 32}
-
-
-def test_a_log_that_appears_later_begins_at_its_first_entry(maker: LogMaker) -> None:
-    logs = stream(maker.folder.parent)
-    start = newest(logs, logs.initialOffset())
-    later = LogMaker(maker.folder.parent / "b0", "b0")
-    later.rounds(7, GOLD)
-    later.roll().unlink()
-    later.rounds(3, GOLD)
-    later.close()
-
-    end = newest(logs, start)
-
-    assert end == {str(later.folder): 10, str(maker.folder): 32}
-    assert [row[2] for row in batch_of(logs, start, end)] == [7, 8, 9]
-
-
 def test_only_segments_with_entries_of_the_batch_are_read(maker: LogMaker) -> None:
     log = str(maker.folder)
     parts = stream(log).partitions({log: 12}, {log: 28})

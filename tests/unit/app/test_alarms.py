@@ -43,20 +43,6 @@ def test_a_link_that_comes_and_goes_187_times_a_second_is_a_few_lines_a_minute()
     assert left_out == [187 * 60 - LINES_A_MINUTE] * 2
 
 
-def test_what_was_left_out_is_reported_when_its_minute_is_over_whatever_is_logged_then() -> None:
-    log = AlarmLog("b1")
-    told(log, *[ISOLATED] * 10)
-    summary, other = told(log, Alarm(AlarmCode.PEER_LEFT, "b2"), at_s=60)
-    assert summary == {
-        "event": "more of the same",
-        "alarm": "isolated",
-        "log_level": "warning",
-        "suppressed": 10 - LINES_A_MINUTE,
-        "broker": "b1",
-    }
-    assert other["event"] == "peer left"
-
-
 def test_invented_brokers_fill_neither_the_log_nor_the_table() -> None:
     log = AlarmLog("b1")
     alarms = [Alarm(AlarmCode.PEER_JOINED, f"invented-{place}") for place in range(5000)]

@@ -42,27 +42,6 @@ async def begun(one: CallThread, hanging: Hanging) -> "asyncio.Task[str]":
     return task
 
 
-async def test_calls_are_done_one_after_the_other_in_order() -> None:
-    one, done = call_thread(waiting_max=100), []
-
-    def work(number: int) -> int:
-        done.append((number, threading.current_thread().name))
-        return number
-
-    answers = await asyncio.gather(*(one.call(lambda n=n: work(n)) for n in range(50)))  # type: ignore[misc]
-    assert answers == [number for number, _ in done] == list(range(50))
-    assert len({name for _, name in done}) == 1
-    one.close()
-
-
-async def test_an_error_is_the_callers() -> None:
-    one = call_thread()
-    with pytest.raises(ZeroDivisionError):
-        await one.call(lambda: 1 // 0)
-    assert await one.call(lambda: 1) == 1
-    one.close()
-
-
 async def test_who_waits_for_what_hangs_is_told_and_the_thread_goes_on_after_it() -> None:
     one, hanging = call_thread(timeout_s=0.01), Hanging()
     await hangs(one, hanging)

@@ -6,9 +6,7 @@ import pytest
 
 from rgd.app import interceptors
 from rgd.app.interceptors import load_interceptors
-from rgd.config.settings import Settings
 from rgd.errors import ConfigError
-from rgd.ports.usagelog import Interceptor
 
 HERE = __name__
 
@@ -72,15 +70,6 @@ class Endless(Odd):
     def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
         del timestamp_ms, index
         return b"\x7a\x82\x40" + bytes(8194)
-
-
-def test_a_class_is_found_by_its_dotted_path_in_the_configured_order() -> None:
-    text = f"AppendIndexMetadataInterceptor,{HERE}.Rack"
-    log = Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": text}}).log
-    assert log.interceptors == {Interceptor.INDEX}
-    assert log.own_interceptors == (f"{HERE}.Rack",)
-    (own,) = load_interceptors(log.own_interceptors)
-    assert isinstance(own, Rack)
 
 
 def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:

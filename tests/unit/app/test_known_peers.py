@@ -1,6 +1,5 @@
 """The names of the peers that the last run knew: whatever the file holds, the daemon starts."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,3 @@ def test_names_that_no_broker_has_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "peers.json"
     path.write_bytes(b'["\\ud800", "", "broker-1", "a\\u0000b"]')
     assert KnownPeers(path).load() == {"broker-1"}
-
-
-def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "peers.json")
-    assert KnownPeers(tmp_path / "peers.json").load() == frozenset()

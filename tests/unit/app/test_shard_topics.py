@@ -9,7 +9,7 @@ import pytest
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.shard_topics import IDLE_S, ShardTopics
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, Sender
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.shards import Shard
 from rgd.ports.exchange import Exchange, ExchangeDown
 from rgd.wire.codec import decode
@@ -79,21 +79,6 @@ async def test_a_topic_that_is_unreachable_holds_up_no_other(place: Place) -> No
     assert place.topics.trouble is None
 
 
-async def test_what_waits_for_a_topic_is_sent_when_it_is_reached(place: Place) -> None:
-    reader = await place.member(OTHER)
-    for sequence in (1, 2):
-        place.topics.post(report(sequence, OTHER), OTHER)
-    names = NameDecoders()
-    heard: list[Message] = []
-    while len(heard) < 2:
-        heard += [decode(payload, names) for payload in await reader.receive()]
-    assert heard == [report(1, OTHER), report(2, OTHER)]
-    # It is only written to: what comes back is not taken, and nobody hears of its opening.
-    assert place.taken.empty()
-    assert place.opened.empty()
-    await reader.close()
-
-
 @pytest.mark.parametrize("place", [-1.0], indirect=True)
 async def test_a_topic_that_was_left_numbers_names_anew(place: Place) -> None:
     reader, names = await place.member(OTHER), NameDecoders()
@@ -106,18 +91,6 @@ async def test_a_topic_that_was_left_numbers_names_anew(place: Place) -> None:
     second = decode((await reader.receive())[0], names)
     assert (first, second) == (report(1, OTHER), other)
     await reader.close()
-
-
-async def test_what_is_dropped_is_counted_also_of_topics_that_were_left(place: Place) -> None:
-    place.topics.listen({HERE})
-    await place.opened.get()
-    bad = Report(Sender("b1", 1), 1, 1, UsageColumns.of(usage(5, group="no name")), shard=HERE)
-    place.topics.post(bad, HERE)
-    place.topics.post(report(1, HERE), HERE)
-    await place.taken.get()
-    assert place.topics.dropped["unsent"] == 1
-    place.topics.listen(())
-    assert place.topics.dropped["unsent"] == 1
 
 
 async def test_nothing_is_joined_after_the_end(place: Place) -> None:

@@ -40,12 +40,6 @@ def test_every_fault_the_client_knows_has_a_translation() -> None:
         assert isinstance(error, expected)
 
 
-def test_the_clients_exceptions_and_results_have_the_same_names() -> None:
-    for fault in ("Timeout", "TopicNotFound", "AuthenticationError", "InvalidTopicName"):
-        assert issubclass(getattr(pulsar, fault), pulsar.PulsarException)
-        assert hasattr(pulsar.Result, fault)
-
-
 @pytest.mark.parametrize("topic", ["non-persistent://a/b/c", "persistent://a/b/c-partition-0"])
 def test_the_namespace_of_a_topic(topic: str) -> None:
     assert namespace_of(topic) == "a/b"

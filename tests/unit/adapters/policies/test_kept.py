@@ -26,14 +26,6 @@ def kept(path: Path, table: str = "one") -> PoliciesFile:
     return PoliciesFile(path, table)
 
 
-def test_what_was_stored_last_is_loaded(path: Path) -> None:
-    assert kept(path).load() is None
-    for records in (RECORDS, [], RECORDS[:1]):
-        kept(path).store(records)
-        assert kept(path).load() == records
-    assert list(path.parent.iterdir()) == [path]
-
-
 @given(
     records=st.lists(st.tuples(st.text(), st.binary().map(lambda value: value.replace(b"\n", b""))))
 )

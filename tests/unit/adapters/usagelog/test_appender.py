@@ -13,8 +13,7 @@ import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.ports.usagelog import Fsync, LogLocked
-from rgd.wire.errors import Malformed
+from rgd.ports.usagelog import Fsync
 from rgd.wire.frame import BrokerEntryMetadata, Entry
 from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import BROKER, T0, payloads_in, pendings, read, segments_in
@@ -97,17 +96,6 @@ def test_a_segment_never_outgrows_its_size(tmp_path: Path, make_appender: MakeAp
     assert [int(name) for name in names] == firsts
 
 
-def test_an_entry_larger_than_a_segment_has_one_to_itself(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    payloads = [b"a", b"b" * 1000, b"c" * 1000, b"d"]
-    make_appender(segment_bytes=300).write(
-        [Pending(payload, T0, number) for number, payload in enumerate(payloads)]
-    )
-    assert payloads_in(tmp_path) == payloads
-    assert sizes_in(tmp_path) == [1, 1, 1, 1]
-
-
 def test_a_segment_is_closed_at_its_age_by_broker_time(
     tmp_path: Path, make_appender: MakeAppender
 ) -> None:
@@ -131,37 +119,6 @@ def test_an_empty_segment_is_taken_up(tmp_path: Path, make_appender: MakeAppende
     (tmp_path / segment_name(0)).touch()
     make_appender().write(at(0))
     assert sizes_in(tmp_path) == [1]
-
-
-def test_a_second_appender_is_refused(make_appender: MakeAppender) -> None:
-    make_appender()
-    with pytest.raises(LogLocked):
-        make_appender()
-
-
-def test_a_name_that_no_broker_can_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Malformed):
-        Appender(tmp_path, UsageLogSettings(), broker="a\nb")
-
-
-def test_the_synced_index_is_what_a_sync_covered(make_appender: MakeAppender) -> None:
-    appender = make_appender()
-    assert appender.synced_index == -1
-    appender.write(pendings(3))
-    assert (appender.synced_index, appender.has_unsynced) == (-1, True)
-    appender.sync()
-    assert (appender.synced_index, appender.has_unsynced) == (2, False)
-    appender.write(pendings(1))
-    assert appender.synced_index == 2
-    appender.close()
-    # A restart syncs what it finds before it builds on it.
-    assert make_appender().synced_index == 3
-
-
-def test_a_roll_syncs_the_segment_that_it_closes(make_appender: MakeAppender) -> None:
-    appender = make_appender(segment_bytes=1)
-    appender.write(pendings(4))
-    assert appender.synced_index == 2
 
 
 def test_without_fsync_nothing_is_ever_known_to_be_on_disk(

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.ports.usagelog import LogLocked
 from tests.unit.adapters.usagelog.logs import MakeLog, payload_of, payloads_in, segments_in
 from tests.unit.adapters.usagelog.writing_process import SIZE_MAX
 
@@ -63,14 +62,3 @@ async def test_a_killed_writer_loses_nothing_that_it_flushed(
         count += 1
         assert log.synced_index == count - 1
     assert len(segments_in(folder)) > 1
-
-
-async def test_another_process_is_kept_out_until_the_writer_is_gone(
-    tmp_path: Path, make_log: MakeLog
-) -> None:
-    folder = tmp_path / "log"
-    with writing(folder, 0) as process:
-        flushed(process)
-        with pytest.raises(LogLocked, match=f"process {process.pid}"):
-            await make_log(folder).open()
-    await make_log(folder).open()

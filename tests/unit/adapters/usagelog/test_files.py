@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.errors import LogNotFound
-from rgd.adapters.usagelog.files import FolderLock, list_logs, list_segments, log_folder
+from rgd.adapters.usagelog.files import FolderLock, list_segments, log_folder
 from rgd.ports.usagelog import LogLocked
 from rgd.wire.errors import Malformed
 
@@ -42,10 +42,6 @@ def test_every_broker_has_a_folder_of_its_own_directly_in_the_root(tmp_path: Pat
         assert folder.is_dir()
 
 
-def test_a_plain_name_is_its_folders_name(tmp_path: Path) -> None:
-    assert log_folder(tmp_path, "broker-1.example.org").name == "broker-1.example.org"
-
-
 @pytest.mark.parametrize("name", ["", "a\0b", "a\nb", "x" * 513])
 def test_what_cannot_name_a_broker_gets_no_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(Malformed):
@@ -66,16 +62,6 @@ def test_segments_are_listed_by_first_index_and_strangers_are_left_out(tmp_path:
     assert [segment.first_index for segment in list_segments(tmp_path)] == [9, 10]
 
 
-def test_a_root_lists_its_own_log_and_those_directly_in_it(tmp_path: Path) -> None:
-    for folder in (tmp_path / "b", tmp_path / "a", tmp_path / "a" / "deeper", tmp_path / "empty"):
-        folder.mkdir()
-        if folder.name != "empty":
-            (folder / f"{0:020}.log").touch()
-    assert list_logs(tmp_path) == [tmp_path / "a", tmp_path / "b"]
-    (tmp_path / f"{0:020}.log").touch()
-    assert list_logs(tmp_path)[0] == tmp_path
-
-
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogNotFound, match="nowhere"):
         list_segments(tmp_path / "nowhere")
@@ -91,10 +77,3 @@ def test_a_second_writer_learns_who_has_the_log_and_what_to_do(tmp_path: Path) -
     first.release()
     second.acquire()
     second.release()
-
-
-def test_a_lock_makes_its_folder(tmp_path: Path) -> None:
-    lock = FolderLock(tmp_path / "a" / "b")
-    lock.acquire()
-    assert (tmp_path / "a" / "b").is_dir()
-    lock.release()

@@ -55,12 +55,6 @@ def test_half_of_a_limit_wakes_the_thread(settings: dict[str, int]) -> None:
     assert taken_by_a_thread(inbox, offer)
 
 
-def test_an_offer_is_seen_when_the_thread_looks() -> None:
-    inbox = make_inbox()
-    offered = taken_by_a_thread(inbox, lambda: inbox.offer(b"abc", 5, is_closed=False))
-    assert offered == [Pending(b"abc", 5, 0)]
-
-
 def test_what_does_not_fit_is_counted_and_leaves_a_gap() -> None:
     inbox = make_inbox(queue_max=2)
     kept = [inbox.offer(b"abc", time, is_closed=False) for time in (1, 2, 3)]

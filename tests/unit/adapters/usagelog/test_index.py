@@ -4,7 +4,6 @@ Not covered: that it does speed things up (bench/usagelog.py).
 """
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
 from rgd.storage.headers import Header
 from rgd.storage.marks import Mark, true_marks
-from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import T0, pendings, read, segments_in, write_log
 
 SETTINGS = UsageLogSettings(fsync=Fsync.NEVER)
@@ -41,13 +39,6 @@ def true_ones(segment: Path) -> list[Mark]:
 def test_the_writer_marks_the_first_entry_and_every_nth_after_it(segment: Path) -> None:
     assert load_marks(segment) == true_ones(segment)
     assert len(load_marks(segment)) == 4
-
-
-def test_marks_continue_where_a_reopened_log_left_off(tmp_path: Path) -> None:
-    for first in range(0, COUNT, 50):
-        write_log(tmp_path, pendings(50, first=first), SETTINGS)
-    segment = segments_in(tmp_path)[0]
-    assert load_marks(segment) == true_ones(segment)
 
 
 DAMAGE = {
@@ -87,33 +78,11 @@ def test_a_true_mark_before_a_false_one_misleads_nobody(segment: Path) -> None:
     assert position.index == 1
 
 
-def test_an_index_that_lies_where_a_new_segment_begins_is_replaced(tmp_path: Path) -> None:
-    write_log(tmp_path, pendings(1), SETTINGS)
-    index_path(tmp_path / segment_name(1)).write_bytes(b"\0" * 240)
-    write_log(tmp_path, pendings(1, first=1), replace(SETTINGS, segment_bytes=1))
-    segment = segments_in(tmp_path)[1]
-    assert load_marks(segment) == true_ones(segment)
-
-
-def test_an_index_without_its_last_marks_is_completed(segment: Path) -> None:
-    whole = index_path(segment).read_bytes()
-    index_path(segment).write_bytes(whole[: 2 * 24 + 5])
-    mend(segment)
-    assert index_path(segment).read_bytes() == whole
-
-
 def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
     marks = load_marks(segment)
     with segment.open("r+b") as file:
         file.truncate(marks[2].offset + 10)
         assert true_marks(file.fileno(), marks) == marks[:2]
-
-
-def test_a_repair_that_changes_nothing_writes_nothing(segment: Path) -> None:
-    before = index_path(segment).stat()
-    mend(segment)
-    assert index_path(segment).stat().st_mtime_ns == before.st_mtime_ns
-    assert index_path(segment).stat().st_ino == before.st_ino
 
 
 def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:

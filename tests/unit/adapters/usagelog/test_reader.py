@@ -52,15 +52,6 @@ def write_entries(segment: Path, *entries: Entry) -> None:
     segment.write_bytes(b"".join(encode_stored(encode_entry(entry)) for entry in entries))
 
 
-def test_entries_come_in_index_order_with_file_and_offset(log: Path) -> None:
-    entries, damaged = read(log)
-    assert damaged == []
-    assert [item.entry.payload for item in entries] == [payload_of(n) for n in range(COUNT)]
-    for item in entries:
-        data = encode_stored(encode_entry(item.entry))
-        assert Path(item.path).read_bytes()[item.offset : item.offset + len(data)] == data
-
-
 def test_a_folder_of_logs_is_read_one_log_after_the_other(tmp_path: Path) -> None:
     for broker in ("b", "a"):
         write_log(tmp_path / broker, pendings(3), SETTINGS)
@@ -85,11 +76,6 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
         read(tmp_path / "nowhere")
     with pytest.raises(LogNotFound, match="nowhere"):
         seek_time(tmp_path / "nowhere", T0)
-
-
-def test_an_empty_folder_has_no_entries(tmp_path: Path) -> None:
-    assert read(tmp_path) == ([], [])
-    assert seek_time(tmp_path, T0) is None
 
 
 def test_damage_is_reported_with_its_place_and_the_rest_is_read(log: Path) -> None:
@@ -206,26 +192,6 @@ def test_seeking_finds_the_first_entry_at_or_after_a_time(
     for time in TIMES:
         found = seek_time(log, time)
         assert (found.index if found else None) == linear(log, time)
-
-
-def test_reading_can_start_where_a_seek_ended(log: Path) -> None:
-    for number in (0, 7, COUNT - 1):
-        start = seek_time(log, T0 + number * STEP_MS)
-        assert start is not None
-        indexes = [
-            item.entry.index
-            for item in read_entries(log, start=start)
-            if not isinstance(item, DamagedEntry)
-        ]
-        assert indexes == list(range(number, COUNT))
-
-
-def test_of_entries_with_one_time_the_first_is_found(tmp_path: Path) -> None:
-    write_log(tmp_path, [Pending(b"x" * 50, T0 + n // 10, n) for n in range(40)], SETTINGS)
-    for number in range(4):
-        found = seek_time(tmp_path, T0 + number)
-        assert found is not None
-        assert found.index == number * 10
 
 
 def test_a_seek_goes_by_the_brokers_time_not_the_producers(tmp_path: Path) -> None:

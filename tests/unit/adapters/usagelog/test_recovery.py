@@ -17,8 +17,7 @@ from rgd.adapters.usagelog.recovery import Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
 from rgd.storage.headers import header_of
-from rgd.wire.frame import Entry, encode_entry
-from rgd.wire.segment import SegmentReader, Stored, encode_stored, segment_name
+from rgd.wire.segment import SegmentReader, Stored, segment_name
 from tests.unit.adapters.usagelog.logs import (
     T0,
     payloads_in,
@@ -76,17 +75,6 @@ def test_a_log_cut_at_any_byte_continues_behind_its_last_whole_entry(
         assert sequence == sorted(set(sequence))
 
 
-def test_zeros_at_the_end_are_cut(tmp_path: Path) -> None:
-    write_log(tmp_path, pendings(3), ONE_SEGMENT)
-    with segments_in(tmp_path)[0].open("ab") as file:
-        file.write(bytes(3 << 20))
-    tail = recover(tmp_path)
-    assert (tail.next_index, tail.damaged) == (3, 0)
-    write_log(tmp_path, [NEW], ONE_SEGMENT)
-    assert len(payloads_in(tmp_path)) == 4
-    assert ends_of(segments_in(tmp_path)[0])[-1] == segments_in(tmp_path)[0].stat().st_size
-
-
 @pytest.mark.parametrize("entry", range(4))
 def test_a_damaged_entry_stays_and_the_log_continues(tmp_path: Path, entry: int) -> None:
     write_log(tmp_path, pendings(4), ONE_SEGMENT)
@@ -123,14 +111,6 @@ def test_time_and_sequence_come_from_the_last_segment_that_has_entries(tmp_path:
     entries, _ = read(tmp_path)
     assert (entries[-1].entry.timestamp, entries[-1].entry.publish_time) == (T0 + 40, T0)
     assert Path(entries[-1].path).name == segment_name(5)
-
-
-def test_entries_without_a_brokers_index_are_counted(tmp_path: Path) -> None:
-    entries = [Entry("foreign", number, T0 + number) for number in range(3)]
-    data = b"".join(encode_stored(encode_entry(entry)) for entry in entries)
-    (tmp_path / segment_name(10)).write_bytes(data)
-    tail = recover(tmp_path)
-    assert (tail.next_index, tail.last_timestamp, tail.next_sequence_id) == (13, T0 + 2, 3)
 
 
 def test_only_the_end_of_a_large_segment_is_read(
