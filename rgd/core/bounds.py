@@ -81,9 +81,8 @@ class ExchangeBounds:
     unknown_rows_max: int = 20_000
     #: Rows of a broker up to which each of its reports is compared by hash.
     hashed_rows_max: int = 256
-    #: Slot ids that one slice checks, frees, or looks up by name.
-    slice_slots: int = 131_072
-    slice_freed: int = 512
+    #: Slot ids that are freed at a round's end, and those that one slice looks up by name.
+    freed_a_round: int = 4_096
     slice_judged: int = 2_048
     #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
     #: room than the rest of a report needs.
@@ -116,8 +115,6 @@ class RoundBounds:
     slice_groups: int = 64
     #: Most rows of the table that one slice ticks, closes or logs.
     block_rows: int = 576
-    #: Most advertised slot ids that one slice looks up because their groups were not closed.
-    gone_slots: int = 1_024
 
 
 @dataclass(frozen=True, slots=True)

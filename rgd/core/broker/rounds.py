@@ -82,16 +82,11 @@ class Rounds:
         self.is_small = True
         #: The block that is closed and not logged yet.
         self._block: _Block | None = None
-        #: The slot ids that were closed in the round that ends.
-        self._closed: list[Ints] = []
-        #: Advertised slot ids that were not closed, and are still to be looked up; None: not yet known.
-        self._unclosed: Ints | None = None
-        #: The policy snapshot when the round began to end.
-        self._snapshot = sharing.snapshot
-        #: The rows of the round that ends: for the log, for the peers, and of groups that are gone.
+        #: How many windows were closed in the round that ends.
+        self._closed = 0
+        #: The rows of the round that ends: for the log, and for the peers.
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
-        self._gone = NO_USAGE
         #: The rows of the round for the peers and for the log, once they are joined.
         self._joined: tuple[UsageColumns, ShareColumns] | None = None
         #: Slot ids advertised early in the open round; the log marks them as sent.
@@ -204,8 +199,7 @@ class Rounds:
         self.is_ending = True
         self._follow_up = []
         self.suppression.next_round()
-        self._snapshot = self._sharing.snapshot
-        self._joined, self._closed = None, []
+        self._joined, self._closed = None, 0
         self._free_dropped()
         touched = [one for one in self._news.touched if one.row != FREED]
         self._pending = self.demand.begin(touched, now)
@@ -223,9 +217,9 @@ class Rounds:
     def recover(self) -> None:
         """Give up the round that is ending after a fault, and derive again what is advertised; open windows stay open."""
         if self.is_ending or self._joined is not None:
-            self.windows_lost += sum(map(len, self._closed))
+            self.windows_lost += self._closed
         self._pending, self._block = _NO_ROWS, None
-        self._closed, self._unclosed, self._joined = [], None, None
+        self._joined = None
         self.is_ending = False
         self.suppression.rehash()
         self.demand.recover()
@@ -240,7 +234,7 @@ class Rounds:
             self._close(now)
         elif self._joined is not None:
             self.is_ending = False
-        elif self._take_back_the_gone():
+        else:
             # Joining 100,000 rows and reporting them are a slice each.
             self._joined = self._join()
 
@@ -253,16 +247,14 @@ class Rounds:
 
     def _join(self) -> tuple[UsageColumns, ShareColumns]:
         picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
-        if len(self._gone):
-            # Of some of these, rows were picked before they were deleted.
-            picked = UsageColumns.join([_without(picked, self._gone), self._gone])
-        self._picked, self._shown, self._gone = [], [], NO_USAGE
+        # What was advertised of deleted groups is taken back; of some of these, rows were picked before.
+        advertised = self.suppression.advertised_slots()
+        gone = self.suppression.forget(advertised[~self._sharing.is_in_use(advertised)])
+        if len(gone):
+            picked = UsageColumns.join([_without(picked, gone), gone])
+        self._picked, self._shown = [], []
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
-
-    def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether nothing of the slot id is advertised."""
-        return ~self.suppression.is_advertised(np.arange(begin, end))
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
@@ -280,7 +272,7 @@ class Rounds:
         if not has_slot.all():
             counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
             slots = slots[has_slot]
-        self._closed.append(slots)
+        self._closed += len(counters)
         short = self._sharing.is_short(slots)
         closed = self.demand.close(counters, self.suppression.is_advertised(slots), now)
         if closed is None:
@@ -344,32 +336,6 @@ class Rounds:
             if one.slot == NO_SLOT and one.row != FREED:
                 one.slot = self._sharing.slot_of(state_of(one).key)
         return _column([one.slot for one in counters])
-
-    def _take_back_the_gone(self) -> bool:
-        """Take back what was advertised of a slice of deleted groups; whether that was all."""
-        if self._unclosed is None:
-            self._unclosed = self._not_closed()
-        slots, self._unclosed = np.split(self._unclosed, [self._bounds.gone_slots])
-        keys = self.index.keys
-        gone = [slot for slot in slots.tolist() if self._limiter.state(keys[slot]) is None]
-        if gone:
-            forgotten = self.suppression.forget(np.array(gone, np.int64))
-            self._gone = UsageColumns.join([self._gone, forgotten])
-        if len(self._unclosed):
-            return False
-        self._unclosed = None
-        return True
-
-    def _not_closed(self) -> Ints:
-        """Advertised slot ids whose groups may be deleted."""
-        advertised = self.suppression.advertised_slots()
-        if self._sharing.snapshot is not self._snapshot:
-            return advertised
-        # While the policies stay, only groups that were not closed can be deleted.
-        is_closed = np.zeros(len(self.index), np.bool_)
-        for slots in self._closed:
-            is_closed[slots] = True
-        return advertised[~is_closed[advertised]]
 
 
 def state_of(counters: Counters) -> GroupState:

@@ -337,11 +337,10 @@ class Sharing:
             else:
                 self._gate.set_share(key, self.first_share(group, key.kind, now), now)
 
-    def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether no group in use has the slot id."""
+    def is_in_use(self, slots: Ints) -> Flags:
+        """[slots] whether a group in use has the slot id."""
         self._make_room()
-        unused: Flags = ~self._is_in_use[begin:end]
-        return unused
+        return self._is_in_use[slots]
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""

@@ -5,7 +5,7 @@ not in use here, nothing of it is advertised, and no round is ending (a round ke
 its slices). So the names that peers make up leave no trace once their rows are gone (idle, taken
 back, or with the peer).
 
-All slot ids are checked once a round, in slices. When policies change, all names are checked again,
+All slot ids are checked once a round. When policies change, all names are checked again, in slices,
 because groups that have policies now no longer count among the unknown ones.
 """
 
@@ -35,7 +35,6 @@ class SlotIds:
         self._usage = usage
         self._sharing = sharing
         self._rounds = rounds
-        self._free = Job(self._free_unused)
         self._judge = Job(self._judge_all)
         self._is_short = False
         index.set_known(sharing.snapshot.groups)
@@ -43,8 +42,7 @@ class SlotIds:
     @property
     def is_behind(self) -> bool:
         """Whether `work` has work now."""
-        is_pending = self._free.is_pending or self._judge.is_pending
-        return is_pending and not self._rounds.is_ending
+        return self._judge.is_pending and not self._rounds.is_ending
 
     def set_groups(self, groups: Mapping[str, Group], changed: Collection[str] | None) -> None:
         """Take over the groups of new policies, and look up the names that changed (None: all)."""
@@ -57,22 +55,20 @@ class SlotIds:
         self._index.judge(np.array(found, np.int64))
 
     def end_round(self, now: Nanos) -> list[Effect]:
-        """Begin to search for unused slot ids, and try again to give them to groups without one.
+        """Free unused slot ids, and try again to give them to groups without one.
 
         Returns:
             An alarm where slot ids have become too few.
         """
-        self._free.begin()
-        self.work()
+        self._free_unused()
         self._sharing.retry(now)
         was_short, self._is_short = self._is_short, self._sharing.slotless > 0
         return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
 
     def work(self) -> None:
-        """Check a slice of the slot ids, or look up a slice of the names."""
-        if self._rounds.is_ending:
-            return
-        (self._judge if self._judge.is_pending else self._free).step()
+        """Look up a slice of the names."""
+        if not self._rounds.is_ending:
+            self._judge.step()
 
     def _judge_all(self) -> Iterator[None]:
         """Look up again which names have policies."""
@@ -82,24 +78,13 @@ class SlotIds:
                 yield
             self._index.judge(np.arange(begin, min(begin + most, len(self._index))))
 
-    def _free_unused(self) -> Iterator[None]:
-        """Free the unused slot ids."""
-        begin = self._free_from(0)
-        while begin < len(self._index):
-            yield
-            begin = self._free_from(begin)
-
-    def _free_from(self, begin: int) -> int:
-        """Free unused slot ids of a slice; returns where the next slice begins."""
-        end = min(begin + self._bounds.slice_slots, len(self._index))
-        unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
-        unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)
-        slots = begin + np.flatnonzero(unused)
-        if len(slots) > self._bounds.slice_freed:
-            slots = slots[: self._bounds.slice_freed]
-            end = int(slots[-1]) + 1
-        if len(slots):
-            self._index.free(slots)
-            self._sharing.forget(slots)
-            self._rounds.forget(slots)
-        return end
+    def _free_unused(self) -> None:
+        """Free unused slot ids, at most so many."""
+        slots = np.arange(len(self._index))
+        used = self._sharing.is_in_use(slots) | self._rounds.suppression.is_advertised(slots)
+        used |= self._usage.counts(slots) > 0
+        unused = np.flatnonzero(self._index.is_given[: len(slots)] & ~used)
+        unused = unused[: self._bounds.freed_a_round]
+        self._index.free(unused)
+        self._sharing.forget(unused)
+        self._rounds.forget(unused)

@@ -60,10 +60,6 @@ class GroupRegions:
         """[slots] number of rows of each."""
         return self._count[slots]
 
-    def counts_between(self, begin: int, end: int) -> Ints:
-        """[slots] number of rows of each, from slot `begin` to before `end`."""
-        return self._count[begin:end]
-
     def gather(self, slots: Ints) -> tuple[Ints, Ints]:
         """The rows of these slots, slot by slot: (row numbers, number of rows of each slot)."""
         counts = self._count.take(slots)

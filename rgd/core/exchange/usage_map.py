@@ -210,12 +210,6 @@ class UsageMap:
         """Whether some rows of a broker were not stored: too many, or too many without policies."""
         return any(holding.is_partial for holding in self._holdings_of(broker))
 
-    def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] whether no broker has a row there, from `begin` to before `end`."""
-        self._make_room()
-        unused: Flags = self._regions.counts_between(begin, end) == 0
-        return unused
-
     @property
     def brokers_numbered(self) -> int:
         """One more than the greatest broker number."""
