@@ -24,10 +24,10 @@ PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
 CODE := rgd sim tests proto examples observability $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
-# Heavier ones that share no JVM, so that they run on all cores.
-APART := (slow or e2e) and not pulsar and not spark
-# What shares one Apache Pulsar, or one Spark: a worker for each (tests/conftest.py).
-SHARED := pulsar or spark
+# All others. Tests that share one Apache Pulsar, or one Spark, are one worker's (tests/conftest.py).
+HEAVY := pulsar or spark or e2e or slow
+# Of two cores: many heavy tests wait for rounds, polls and reports of Pulsar, so that two workers leave a third idle.
+HEAVY_WORKERS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -63,8 +63,7 @@ light: $(STAMP)
 
 .PHONY: test
 test: check ## check, then every test on the real components
-	$(PYTEST) -q -n auto -m "$(APART)" --durations=10
-	$(PYTEST) -q -n 2 --dist loadgroup -m "$(SHARED)" --durations=25
+	$(PYTEST) -q -n $(HEAVY_WORKERS) --dist loadgroup -m "$(HEAVY)" --durations=25
 
 .PHONY: size
 size: $(STAMP) ## lines of code of each package beside its budget

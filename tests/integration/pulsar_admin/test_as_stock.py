@@ -41,6 +41,7 @@ from tests.support import components
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import (
     CLUSTER,
+    SMALL_JVM,
     PulsarStandalone,
     ensure_distribution,
     pulsar_shell,
@@ -49,8 +50,6 @@ from tests.support.pulsar_standalone import (
 PAGE = Path(__file__).parents[3] / "docs" / "pulsar-admin.md"
 SOON_S = 60
 COMMAND_TIMEOUT_S = 600
-#: Half the time that its JVM takes otherwise.
-QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
 
 LISTED = DIFFERENCES[0]
 LISTED_NAMES = (GROUPS, BROKER_LIMITS)
@@ -236,7 +235,7 @@ def pulsar_admin(url: str, command: str) -> tuple[int, str]:
     environment = {name: value for name, value in os.environ.items() if "PULSAR" not in name}
     done = subprocess.run(
         [binary, "--admin-url", url, *command.split()],
-        env=environment | {"PULSAR_EXTRA_OPTS": QUICK_JVM},
+        env=environment | {"PULSAR_EXTRA_OPTS": SMALL_JVM},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -90,7 +90,7 @@ class Cluster:
                             os.kill(process, signal.SIGKILL)
                     assert report.poll() is None, "it had ended before"
                     return
-            time.sleep(0.02)
+            time.sleep(0.1)  # a look takes some milliseconds, and tasks run for seconds
         raise AssertionError(f"no worker ran a task: {report.communicate()}")
 
 

@@ -30,7 +30,7 @@ from tests.support.pulsar_standalone import PulsarStandalone
 
 PERIOD_S: Final = 2
 POLL_MS: Final = 1000
-#: For a daemon to know a group that Pulsar has.
+#: For a daemon to know a group that Pulsar has, and for a report that is due.
 SOON_S: Final = 60.0
 #: Work is offered this often.
 TICK_S: Final = 0.1
@@ -229,7 +229,7 @@ class Neighbourhood:
     async def periods(self, count: int) -> None:
         """Wait for so many reports of the stock broker: it acts at the ends of its periods only."""
         until = self._reports + count
-        async with asyncio.timeout((count + 2) * 2 * PERIOD_S), self._reported:
+        async with asyncio.timeout(SOON_S + count * PERIOD_S), self._reported:
             await self._reported.wait_for(lambda: self._reports >= until)
         for task in self._tasks:
             if task.done():
