@@ -261,9 +261,8 @@ def _of_tenants(tenants: Sequence[Finding]) -> list[str]:
         return []
     worst = min(short, key=lambda one: one["admitted"] / one["wanted"])
     dimension = worst["dimension"]
-    of = count(len({one["tenant"] for one in tenants}), "tenant")
     return [
-        f"Of {of} {worst['tenant']} got least of what it wanted ({worst['kind']}, {dimension}): "
+        f"The tenant {worst['tenant']} got least of what it wanted ({worst['kind']}, {dimension}): "
         f"{amount(worst['admitted'], dimension)}/s of {amount(worst['wanted'], dimension)}/s."
     ]
 
