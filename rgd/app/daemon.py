@@ -351,9 +351,9 @@ class RgdDaemon(Looks, Leasing):
         self._poked.set()
 
     def _wake(self) -> None:
-        sequence, began = self.core.sequence, self.now()
+        sequence, began = self.core.identity.sequence, self.now()
         self._handle(Woken(began))
-        if self.core.sequence != sequence:
+        if self.core.identity.sequence != sequence:
             self.parts.observe_round((self.now() - began) / NS_PER_S)
 
     def _carry_out(self, effect: Effect) -> None:

@@ -24,8 +24,8 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
         return Health(ready=False, degraded=(taken, *degraded))
     if broker.mode.is_isolated:
         degraded.append(f"exchange unreachable: {broker.mode} shares")
-    if broker.differing:
-        names = ", ".join(sorted(broker.differing))
+    if broker.membership.differing:
+        names = ", ".join(sorted(broker.membership.differing))
         degraded.append(f"policies differ from those of {names}")
     if not broker.is_past_start:
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))

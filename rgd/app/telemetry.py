@@ -83,7 +83,7 @@ class Telemetry:
             peer = core.peers.get(name)
             age_ns = 0 if peer is None else now - peer.received_at
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
-        yield Sample("rgd_reports_sent_total", (), core.reports_sent)
+        yield Sample("rgd_reports_sent_total", (), core.publisher.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         dropped = daemon.traffic.dropped + core.membership.dropped
         dropped += drops_of(daemon.parts.exchange)
@@ -99,7 +99,7 @@ class Telemetry:
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
         yield Sample("rgd_name_conflict", (), core.name.is_contested(now))
         yield Sample("rgd_weights_bounded_total", (), core.membership.weights_bounded)
-        yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))
+        yield Sample("rgd_policy_hash_conflict", (), bool(core.membership.differing))
         figures = daemon.parts.policies.figures()
         yield Sample("rgd_policies_old", (), figures.is_old)
         yield Sample("rgd_policies_refused_total", (), figures.refused)

@@ -49,7 +49,7 @@ def _view(broker: Broker, now: Nanos, name: str, also_pulsar: Collection[str]) -
         self=name == me,
         since_s=_seconds(now - (broker.created_at if peer is None else peer.since)),
         age_s=0.0 if peer is None else _seconds(now - peer.received_at),
-        sequence=broker.sequence if peer is None else peer.sequence,
+        sequence=broker.identity.sequence if peer is None else peer.sequence,
         rows=broker.usage.count_of(name),
     )
 

@@ -159,7 +159,7 @@ def test_a_daemon_whose_policies_are_old_is_distinguished_by_all_and_until_it_fo
             cluster.world.tell(member, PoliciesChanged(now, gold_snapshot(quota), policies_hash))
 
     def differing() -> list[set[str]]:
-        return [member.broker.differing for member in cluster.members]
+        return [member.broker.membership.differing for member in cluster.members]
 
     tell(cluster.members, QUOTA, 7)
     cluster.run_s(5)

@@ -123,24 +123,9 @@ class Broker:
         self._slices = self._round_robin()
 
     @property
-    def sequence(self) -> int:
-        """The sequence number of this broker's last report."""
-        return self.identity.sequence
-
-    @property
-    def reports_sent(self) -> int:
-        """How many reports were sent, heartbeats included."""
-        return self.publisher.reports_sent
-
-    @property
     def mode(self) -> Mode:
         """What this broker computes its shares from."""
         return self.sharing.mode
-
-    @property
-    def differing(self) -> set[str]:
-        """Peers whose policies differ from this broker's (`rgd_policy_hash_conflict`)."""
-        return self.membership.differing
 
     @property
     def reports_received(self) -> int:

@@ -105,10 +105,10 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def rounds(members: list[Member], count: int) -> None:
     """Return after so many more rounds of every daemon."""
-    wanted = [member.daemon.core.sequence + count for member in members]
+    wanted = [member.daemon.core.identity.sequence + count for member in members]
     await until(
         lambda: all(
-            member.daemon.core.sequence >= sequence
+            member.daemon.core.identity.sequence >= sequence
             for member, sequence in zip(members, wanted, strict=True)
         )
     )

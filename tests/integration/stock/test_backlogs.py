@@ -357,8 +357,8 @@ async def test_a_hanging_pulsar_holds_up_nothing(
             async with asyncio.timeout(TIMEOUT_S):
                 while len(proxy.calls) == asked:  # noqa: ASYNC110 -- nothing tells
                     await asyncio.sleep(0)
-                polls, rounds = house.poller.polls, house.daemon.core.sequence
-                while house.daemon.core.sequence < rounds + 5:  # noqa: ASYNC110 -- nothing tells
+                polls, rounds = house.poller.polls, house.daemon.core.identity.sequence
+                while house.daemon.core.identity.sequence < rounds + 5:  # noqa: ASYNC110 -- nothing tells
                     await asyncio.sleep(0)
                 await house.daemon.backlogs.check()
             # Rounds and checks went on, and the poll still waits. The daemon ends all the same.

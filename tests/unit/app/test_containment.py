@@ -316,10 +316,13 @@ def test_whatever_part_raises_now_and_then_the_daemon_continues_answering(
 
     monkeypatch.setattr(owner, method, sometimes)
     # The memory's table is told of a change, and the exchange and the log of each round.
-    before = daemon.core.sequence
+    before = daemon.core.identity.sequence
     wait_until(
         running,
-        lambda: isinstance(daemon.acquire(GOLD), Decision) and daemon.core.sequence > before + 15,
+        lambda: (
+            isinstance(daemon.acquire(GOLD), Decision)
+            and daemon.core.identity.sequence > before + 15
+        ),
     )
     monkeypatch.undo()
     assert daemon.halted is None

@@ -72,7 +72,7 @@ def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: D
 
 def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
     """Else a broker with more rows than a map takes would never be silent again."""
-    while live.broker.sequence < 9:
+    while live.broker.identity.sequence < 9:
         live.broker.identity.next_sequence()
     live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), sender=ME), 2100)
     assert live.rests_until(3000)

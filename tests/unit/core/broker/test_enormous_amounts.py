@@ -102,7 +102,7 @@ def test_bursts_of_enormous_requests_and_then_of_small_ones_end_no_round(
             house.pass_ms(100)
         for row in house.broker.usage.rows(GroupKey(group, Kind.PUBLISH)).values():
             assert max(*row.wanted, *row.admitted) <= RATE_MAX
-    assert house.broker.sequence >= 11
+    assert house.broker.identity.sequence >= 11
     house.broker.validate()
 
 

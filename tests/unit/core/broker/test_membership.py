@@ -58,16 +58,16 @@ def test_a_gap_that_absolute_rows_healed_needs_no_question(live: Desk) -> None:
 def test_another_policies_file_raises_one_alarm_until_they_agree_again(live: Desk) -> None:
     live.change(live.broker.sharing.snapshot, at=2010, policies_hash=7)
     live.hear(report("b2", policies_hash=7), 2100)
-    assert live.broker.differing == set()
+    assert live.broker.membership.differing == set()
     differ = (Alarm(AlarmCode.POLICIES_DIFFER, "b2"),)
     assert live.hear(report("b2", sequence=2, policies_hash=8), 2200) == differ
     assert live.hear(report("b2", sequence=3, policies_hash=8), 2300) == ()
-    assert live.broker.differing == {"b2"}
+    assert live.broker.membership.differing == {"b2"}
     assert live.hear(report("b2", sequence=4, policies_hash=7), 2400) == ()
-    assert live.broker.differing == set()
+    assert live.broker.membership.differing == set()
     assert live.hear(report("b2", sequence=5, policies_hash=8), 2500) == differ
     live.hear(Goodbye(B2), 2600)
-    assert live.broker.differing == set()
+    assert live.broker.membership.differing == set()
 
 
 # Restarting.

@@ -110,7 +110,7 @@ def own(sequence: int, rows_hash: int | None = None) -> Report:
 
 
 def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
-    while live.broker.sequence < 1002:
+    while live.broker.identity.sequence < 1002:
         live.broker.identity.next_sequence()
     live.hear(own(1000), 2010)
     live.hear(own(1002, WRONG), 2020)

@@ -33,4 +33,4 @@ def alarms(desk: Desk, *reports: tuple[int, int]) -> list[int]:
 def test_a_difference_that_stays_raises_one_alarm(seat: Seat) -> None:
     desk = patient(seat)
     assert alarms(desk, (2200, 8), (2400, 8), (2500, 8), (2600, 8)) == [2500]
-    assert desk.broker.differing == {"b2"}
+    assert desk.broker.membership.differing == {"b2"}

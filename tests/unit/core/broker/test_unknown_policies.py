@@ -108,4 +108,4 @@ def test_peers_are_told_that_nothing_is_known_and_nobody_differs_from_that() -> 
     ]
     assert set(told) == {0}
     broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=7)))
-    assert broker.differing == set()
+    assert broker.membership.differing == set()
