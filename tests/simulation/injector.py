@@ -36,7 +36,7 @@ PLACES = (
     ("rounds", "tick"),
     ("rounds", "_log"),
     ("rounds", "_advertise"),
-    ("rounds", "_take_back_the_gone"),
+    ("rounds", "_join"),
     ("rounds", "finish"),
     ("rounds", "early"),
     ("rounds.suppression", "advertised_at"),
