@@ -183,22 +183,23 @@ def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, i
 
 
 def _means(windows: GroupWindows, rates: Rates, fairness: Fairness) -> dict[str, Json]:
-    seconds = windows.seconds
     admitted, wanted = rates.admitted.sum(axis=1), rates.wanted.sum(axis=1)
-    owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)[fairness.is_due]
-    due = seconds[fairness.is_due]
-    return {
-        "admitted": _mean(admitted, seconds),
-        "wanted": _mean(wanted, seconds),
-        "refused": _mean(rates.refused.sum(axis=1), seconds),
-        "quota": _mean(rates.quota, seconds),
-        "utilisation": _quotient(admitted[fairness.is_due] * due, owed * due),
-        "unmet": _mean(fairness.unmet, seconds),
-        "unused": _mean(fairness.unused, seconds),
-        "recovered": _mean(rates.recovered, seconds),
-        "jain_mean": _mean(fairness.jain, seconds),
-        "lowest_ratio_mean": _mean(fairness.lowest, seconds),
+    owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)
+    due = np.where(fairness.is_due, windows.seconds, 0.0)
+    means = {
+        "admitted": admitted,
+        "wanted": wanted,
+        "refused": rates.refused.sum(axis=1),
+        "quota": rates.quota,
+        "unmet": fairness.unmet,
+        "unused": fairness.unused,
+        "recovered": rates.recovered,
+        "jain_mean": fairness.jain,
+        "lowest_ratio_mean": fairness.lowest,
     }
+    found = _mean(np.stack([*means.values()], axis=1), windows.seconds)
+    [utilisation] = _quotient((admitted * due)[:, None], (owed * due)[:, None])
+    return {**dict(zip(means, found, strict=True)), "utilisation": utilisation}
 
 
 def _worst(windows: GroupWindows, fairness: Fairness, window_ms: int) -> dict[str, Json]:
@@ -226,24 +227,25 @@ def _brokers(
     windows: GroupWindows, rates: Rates, fairness: Fairness, starved: list[dict[str, Json]]
 ) -> list[dict[str, Json]]:
     """Each broker over the whole log."""
-    answer = []
-    seconds = windows.seconds
-    for index, broker in enumerate(windows.brokers):
-        admitted, part = rates.admitted[:, index], fairness.part[:, index]
-        due = np.where(fairness.is_due, seconds, 0.0)
-        answer.append(
-            {
-                "broker": broker,
-                "admitted": _mean(admitted, seconds),
-                "wanted": _mean(rates.wanted[:, index], seconds),
-                "refused": _mean(rates.refused[:, index], seconds),
-                "share": _mean(rates.share[:, index], seconds),
-                "part": _mean(part, seconds),
-                "ratio": _quotient(admitted * due, part * due),
-                "starved_s": _seconds(one for one in starved if one["broker"] == broker),
-            }
-        )
-    return answer
+    due = np.where(fairness.is_due, windows.seconds, 0.0)[:, None]
+    columns = {
+        "admitted": rates.admitted,
+        "wanted": rates.wanted,
+        "refused": rates.refused,
+        "share": rates.share,
+        "part": fairness.part,
+    }
+    means = {name: _mean(column, windows.seconds) for name, column in columns.items()}
+    ratios = _quotient(rates.admitted * due, fairness.part * due)
+    return [
+        {
+            "broker": broker,
+            **{name: mean[index] for name, mean in means.items()},
+            "ratio": ratios[index],
+            "starved_s": _seconds(one for one in starved if one["broker"] == broker),
+        }
+        for index, broker in enumerate(windows.brokers)
+    ]
 
 
 def _worst_rounds(rounds: list[int | None]) -> int | None:
@@ -251,18 +253,16 @@ def _worst_rounds(rounds: list[int | None]) -> int | None:
     return max(known) if known and len(known) == len(rounds) else None
 
 
-def _mean(values: Floats, seconds: Floats) -> float | None:
-    """The mean by time over the windows that have a value."""
-    is_known = np.isfinite(values)
-    if not is_known.any():
-        return None
-    return _number(np.average(values[is_known], weights=seconds[is_known]))
+def _mean(values: Floats, seconds: Floats) -> list[float | None]:
+    """Of each column the mean by time over the windows that have a value."""
+    weights = np.isfinite(values) * seconds[:, None]
+    return _quotient(np.where(weights > 0, values, 0.0) * weights, weights)
 
 
-def _quotient(amounts: Floats, by: Floats) -> float | None:
-    """The quotient of two sums."""
-    total = by.sum()
-    return _number(amounts.sum() / total) if total > 0 else None
+def _quotient(amounts: Floats, by: Floats) -> list[float | None]:
+    """Of each column the quotient of two sums."""
+    sums = zip(amounts.sum(axis=0).tolist(), by.sum(axis=0).tolist(), strict=True)
+    return [_number(amount / total) if total > 0 else None for amount, total in sums]
 
 
 def _extreme(values: Floats, *, largest: bool) -> float | None:
