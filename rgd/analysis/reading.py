@@ -20,7 +20,7 @@ from rgd.analysis.schema import PIECES, batch_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
 #: Rows that are reduced together; the pieces of one window merge later, however they were divided.
-REDUCED_ROWS_MAX: Final = 100_000
+REDUCED_ROWS_MAX: Final = 50_000
 
 
 class Reducer:

@@ -41,7 +41,7 @@ CONTEXT_ENTRIES: Final = KEY_EVERY
 
 #: Entries that are read together, and about how many rows: some 150 bytes each.
 ENTRIES_TOGETHER: Final = 16_384
-ROWS_TOGETHER: Final = 100_000
+ROWS_TOGETHER: Final = 50_000
 
 #: The most bytes of policies that a segment begins with, before they are compressed.
 POLICIES_BYTES_MAX: Final = 32 << 20
