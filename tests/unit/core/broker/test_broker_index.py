@@ -80,3 +80,19 @@ def test_another_policy_is_asked_with_a_row_of_every_live_broker(
     assert house.shares("other", "gold", policy=policy)[1] == shares
     other = {"a": 0, "m": 0, "z": 100}
     assert house.shares("other", "gold", policy=policy)[0] == other
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+def test_shares_are_reckoned_with_another_row_in_place_of_ours_alone(has_row: bool) -> None:
+    house = House()
+    house.tell("z", usage(90), usage(10, group="trial"))
+    house.tell("a", usage(10))
+    if has_row:
+        house.tell("m", usage(80), usage(70, group="trial"))
+    before = house.shares("gold", "trial")
+    wanted = np.array([[20_000, 0], [50_000, 0]])
+    assert house.shares("gold", "trial", own=OwnRates(wanted, wanted)) == [
+        {"a": 10, "m": 20, "z": 70},
+        {"a": 13.334, "m": 63.333, "z": 23.333},
+    ]
+    assert house.shares("gold", "trial") == before

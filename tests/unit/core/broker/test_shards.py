@@ -9,6 +9,7 @@ import pytest
 
 from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
+from rgd.core.broker.shard_phase import Phase
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.peers import REACH_SLACK
 from rgd.core.exchange.shards import LAYOUTS_MAX, Shard, shard_of
@@ -16,6 +17,11 @@ from rgd.core.exchange.usage_map import UsageMap
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects
 from tests.unit.core.values import key, ms, report, usage
+
+
+def phase(desk: Desk) -> Phase:
+    return desk.broker.shard_reader.joined[OF_GOLD.number].phase
+
 
 OF_GOLD = shard_of("gold", 4)
 ELSEWHERE = next(f"g{place}" for place in range(99) if shard_of(f"g{place}", 4) != OF_GOLD)
@@ -118,3 +124,13 @@ def test_wrong_sequences_of_64_shards_in_heartbeats_cost_a_request_a_round(seat:
     assert 1 <= asked <= 4
     assert set(joined) == {OF_GOLD.number}
     assert len(joined[OF_GOLD.number].missing) <= 1
+
+
+def test_a_shard_that_stays_unreached_gives_equal_parts(seat: Seat) -> None:
+    desk = seat(shards=4, expected_brokers=4)
+    desk.go_live()
+    assert desk.share().messages == 250
+    desk.wake(2030)
+    desk.run(2030, 4100)
+    assert phase(desk) is Phase.CUT_OFF
+    assert desk.share().messages == 25_000

@@ -7,7 +7,7 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds, StockBounds
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Fault, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
 from rgd.core.policies.model import Group, Limit
@@ -178,3 +178,15 @@ def test_a_report_in_a_name_that_an_rgd_broker_may_have_does_not_count(
     assert name not in desk.broker.usage.rows(key())
     desk.hear(report("b2", usage(500)), 2030)
     assert set(desk.broker.usage.rows(key())) - {"b1"} == {"b2"}
+
+
+def test_a_recovery_keeps_what_stock_brokers_use(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stock(desk, 2020, used(500))
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.broker.membership, "receive", None)
+        (fault,) = desk.hear(report("b2"), 2030)
+    assert isinstance(fault, Fault)
+    assert S1 in desk.broker.usage.rows(key())
+    assert S1 in desk.broker.sharing.brokers

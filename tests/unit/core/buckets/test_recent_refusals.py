@@ -7,8 +7,11 @@ from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.recent_refusals import (
+    REFUSAL_SLOT_NS,
+    REFUSAL_SLOTS,
     RecentRefusals,
     Refusals,
+    window_ns,
 )
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -74,3 +77,13 @@ def test_a_topics_part_counts_for_its_group() -> None:
     # The first topic gets all that the group has, and the last request of the six is refused.
     assert whole == Refusals(requests=5, messages=10)
     assert split.look("persistent://acme/orders/other", ms(1)) is None
+
+
+def test_the_window_is_the_open_slot_and_those_before_it() -> None:
+    assert window_ns(s(60)) == (REFUSAL_SLOTS - 1) * REFUSAL_SLOT_NS
+    assert window_ns(Nanos(s(70) - 1)) == REFUSAL_SLOTS * REFUSAL_SLOT_NS - 1
+    # Whatever the window says is counted, and nothing else.
+    refusals = RecentRefusals()
+    for at in range(100):
+        refusals.count(1, 0, MESSAGES, 1, s(at))
+    assert refusals.total(MESSAGES, s(99)).requests == window_ns(s(99)) // NS_PER_S + 1

@@ -224,3 +224,30 @@ def test_unsaid_refusals_count_up_to_four_times_what_was_advertised() -> None:
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
+
+
+def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
+    meter = Metered(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 300, 1000, 1200)
+    demand = drained(meter, 2000)
+    assert demand.measured.offered == Pair()
+    # The log has what was wanted in the round all the same.
+    assert units(demand.wanted) == (60, 600)
+
+
+def test_what_proved_to_be_retries_is_not_believed_again() -> None:
+    meter = Metered(Nanos(0))
+    flow(meter, 20, 0, 1000)
+    refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
+    before = units(drained(meter).wanted)[0]
+    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 20, 1000, 2000)
+    drained(meter, 2000)
+    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 20, 2000, 3000)
+    refuse_each(meter, [2990 + order / 10 for order in range(80)], retry_after=1)
+    assert before == 100
+    assert units(drained(meter, 3000).wanted)[0] < 30

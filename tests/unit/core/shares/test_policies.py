@@ -73,3 +73,8 @@ def test_steal_has_the_dominant_one_give_up_what_the_thief_uses_more() -> None:
 def test_an_excess_beyond_the_gaps_is_given_up_by_all() -> None:
     assert shares_of(STEAL, 100, used(60, 60), floor_ppm=NO_FLOOR) == (50, 50)
     assert shares_of(STEAL, 100, used(120), floor_ppm=NO_FLOOR) == (100,)
+
+
+def test_a_want_of_just_its_part_is_filled() -> None:
+    assert shares_of(MAX_MIN, 90, wants(30, 30, 30), floor_ppm=NO_FLOOR) == (30, 30, 30)
+    assert shares_of(MAX_MIN, 91, wants(30, 31, 31), floor_ppm=NO_FLOOR) == (30, 31, 30)
