@@ -10,37 +10,16 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.settings import OnIsolation
 from rgd.core.exchange.messages import Hello, Report, Sender
-from rgd.core.policies.model import Rates
-from rgd.core.units import Dimension
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, gold
-from tests.unit.core.values import key, ms, rates, report, usage
+from tests.unit.core.broker.desk import Desk
+from tests.unit.core.values import report, usage
 
 ISOLATED = Alarm(AlarmCode.ISOLATED)
 REJOINED = Alarm(AlarmCode.REJOINED)
 
 
-def burst(desk: Desk, at: float) -> int:
-    """Messages in the group's bucket."""
-    state = desk.broker.limiter.state(key())
-    assert state is not None
-    return state.remaining(Dimension.MESSAGES, ms(at))
-
-
 # The start, reached.
-
-
-def test_starting_the_floor_is_granted_without_a_burst(desk: Desk) -> None:
-    desk.change(gold(10_000), at=0)
-    assert desk.share() == rates(100)
-    desk.start()
-    assert desk.believes() is Mode.STARTING
-    assert (burst(desk, 0), burst(desk, 900)) == (0, 0)
-    assert desk.ask(10, at=900)
-    assert not desk.ask(1, at=999)
-    assert desk.ask(1, at=1000)
 
 
 def test_a_broker_that_was_suspended_as_it_started_is_not_woken_over_and_over(desk: Desk) -> None:
@@ -142,39 +121,3 @@ def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
 
 
 # The start, with the exchange out of reach.
-
-
-def test_out_of_reach_it_counts_as_started_after_two_rounds(desk: Desk) -> None:
-    desk.start(at=500)
-    desk.wake(2499)
-    assert not desk.is_past_start()
-    desk.wake(2500)
-    assert desk.is_past_start()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"expected_brokers": 4}, {"stored_peers": frozenset({"b2", "b3", "b4"})}],
-    ids=["expected", "stored"],
-)
-@pytest.mark.parametrize(
-    ("on_isolation", "share"),
-    [
-        # Nobody was ever heard: what is held is the map of a broker alone.
-        (OnIsolation.EQUAL, rates(25)),
-        (OnIsolation.HOLD, rates(100)),
-        (OnIsolation.OPEN, Rates()),
-    ],
-)
-def test_out_of_reach_a_broker_that_is_not_alone_acts_as_told_after_two_rounds(
-    seat: Seat, settings: dict[str, object], on_isolation: OnIsolation, share: Rates
-) -> None:
-    desk = seat(on_isolation=on_isolation, **settings)
-    desk.share()
-    desk.start()
-    assert ISOLATED not in desk.wake(1000)
-    assert desk.wake(2000)[0] == ISOLATED
-    assert desk.believes() == Mode(on_isolation)
-    assert ISOLATED not in desk.wake(3000)
-    desk.wake(3100)
-    assert desk.share() == share

@@ -9,57 +9,16 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.settings import OnIsolation
 from rgd.core.exchange.messages import Hello
-from rgd.core.policies.model import Rates
-from rgd.core.units import NS_PER_MS, Dimension
+from rgd.core.units import NS_PER_MS
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, gold, reports
-from tests.unit.core.values import key, ms, rates, report, usage
+from tests.unit.core.values import rates, report, usage
 
-ISOLATED = Alarm(AlarmCode.ISOLATED)
 REJOINED = Alarm(AlarmCode.REJOINED)
 
 
-def burst(desk: Desk, at: float) -> int:
-    """Messages in the group's bucket."""
-    state = desk.broker.limiter.state(key())
-    assert state is not None
-    return state.remaining(Dimension.MESSAGES, ms(at))
-
-
 # Silence.
-
-
-def test_when_our_words_do_not_come_back_we_hold_and_then_act_as_told(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2", "b3", "b4"}), expiry_rounds=9)
-    desk.go_live()
-    assert desk.share() == rates(100)
-    desk.wake(3000)
-    desk.wake(4000)
-    # Said at 3000, missing after a round and the longest settling.
-    assert desk.wake_at == 4100
-    assert desk.wake(4099) == ()
-    assert desk.wake(4100) == (ISOLATED,)
-    assert (desk.believes(), desk.share()) == (Mode.HOLDING, rates(100))
-    for now in (5000, 6000):
-        assert ISOLATED not in desk.wake(now)
-    assert desk.rests_until(6100)
-    assert desk.wake(6099) == ()
-    assert desk.wake(6100) == ()
-    assert (desk.believes(), desk.share()) == (Mode.EQUAL, rates(25))
-    desk.wake(9000)
-    assert desk.believes() is Mode.EQUAL
-
-
-@pytest.mark.parametrize("on_isolation", OnIsolation)
-def test_each_way_to_act_is_reached_after_the_hold(seat: Seat, on_isolation: OnIsolation) -> None:
-    desk = seat(on_isolation=on_isolation, isolation_hold_rounds=0)
-    desk.go_live()
-    desk.wake(3000)
-    assert desk.wake(4100)[0] == ISOLATED
-    desk.wake(4100)
-    assert desk.believes() == Mode(on_isolation)
 
 
 def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Seat) -> None:
@@ -98,16 +57,6 @@ def test_while_it_holds_it_speaks_four_times_a_round_so_that_some_word_comes_bac
     assert live.rests_until(6000)
 
 
-def test_records_of_rounds_cut_off_say_so(live: Desk) -> None:
-    live.ask(5, at=2900)
-    live.wake(3000)
-    live.ask(5, at=3900)
-    live.wake(4100)
-    live.ask(5, at=4200)
-    (append, *_) = live.wake(5000)
-    assert append.record.isolated  # type: ignore[union-attr]
-
-
 # Coming back.
 
 
@@ -117,28 +66,6 @@ def cut_off(desk: Desk, until: float = 6500) -> None:
         desk.wake(now)
     assert desk.believes() is Mode.EQUAL
     desk.said = desk.said[-1:]
-
-
-def test_back_later_the_equal_part_is_granted_until_the_peers_have_told_everything(
-    live: Desk,
-) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.hear(report("b3", usage(500)), 2100)
-    live.share()
-    cut_off(live)
-    assert live.share() == Rates(33_333)
-    assert live.read_back(6500) == (REJOINED, Publish(Hello(ME)))
-    assert (live.believes(), live.share()) == (Mode.REJOINING, Rates(33_333))
-    assert live.is_past_start()
-    # It knows how many there are: bursts are as ever.
-    assert burst(live, 6500) == 8
-    live.hear(report("b2", usage(500), sequence=2), 6600)
-    assert live.believes() is Mode.REJOINING
-    # No namesake can have come: the last answer ends it.
-    live.hear(report("b3", usage(500), sequence=2), 6610)
-    assert live.believes() is Mode.LIVE
-    live.run(6610, 6800)
-    assert live.share().messages == 334
 
 
 def test_back_later_nobody_is_waited_for_whom_only_an_earlier_answer_counted(desk: Desk) -> None:

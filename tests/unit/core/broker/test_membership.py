@@ -4,13 +4,11 @@ Each event's effects exactly. Not covered: how names and sequences are kept
 (tests/unit/core/exchange/test_peers.py), who else uses our own name (test_own_name.py).
 """
 
-from dataclasses import replace
-
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Sender
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, Effects, reports
-from tests.unit.core.values import held, key, rates, report, usage
+from tests.unit.core.broker.desk import Desk, Effects
+from tests.unit.core.values import key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Sender("b2", 1), Sender("b2", 2), Sender("b3", 1)
 
@@ -90,27 +88,6 @@ def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> 
     assert live.share() == rates(50)
 
 
-def test_a_namesake_of_a_live_peer_is_answered_and_takes_none_of_its_share_away(
-    live: Desk,
-) -> None:
-    wants_all(live)
-    live.hear(report("b2", usage(500)), 2100)
-    live.wake(3000)
-    namesake = Sender("b2", 1 ^ 300_000_000)
-    assert live.hear(Hello(namesake), 3100) == ()
-    early = replace(report("b2", usage(9)), sender=namesake)
-    assert live.hear(early, 3110) == ()
-    # The owner answers the namesake, which then goes.
-    assert live.hear(report("b2", usage(500), sequence=2, full=True), 3120) == ()
-    assert live.hear(Goodbye(namesake), 3130) == ()
-    assert live.share() == rates(50)
-    assert live.broker.usage.rows(key())["b2"] == held(usage(500))
-    # And so do we: if it is no namesake but the owner again, it needs to know us.
-    live.read_back(3131)
-    assert live.rests_until(3400)
-    assert reports(live.wake(3400))[0].full
-
-
 # Leaving.
 
 
@@ -159,22 +136,6 @@ def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk)
         assert not any(isinstance(effect, Remember) for effect in effects)
     # All are known to be gone by then, so the names are stored once.
     assert [effect for effect in live.wake(5255) if isinstance(effect, Remember)] == [Remember(())]
-
-
-def test_who_is_silent_for_one_round_less_than_that_is_asked_whether_it_lives(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    live.hear(report("b3"), 2200)
-    said = {}
-    for at in range(2255, 5200, 250):
-        said[at] = asked(live.wake(at))
-        live.read_back(at + 5)
-    # Two rounds and the longest way after its last word, and four times a round from there on.
-    assert {at: who for at, who in said.items() if who} == {
-        4255: ["b2"],
-        4505: ["b2", "b3"],
-        4755: ["b2", "b3"],
-        5005: ["b2", "b3"],
-    }
 
 
 def test_cut_off_nobody_is_asked_for_it_may_be_we_who_cannot_hear(live: Desk) -> None:

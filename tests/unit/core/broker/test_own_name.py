@@ -10,7 +10,7 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, Sender
+from rgd.core.exchange.messages import Claim, Goodbye, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import ms, rates, report, usage
@@ -70,15 +70,6 @@ def test_a_new_daemon_whose_name_has_an_owner_refuses_to_start(desk: Desk) -> No
     assert desk.broker.own_name.trouble is not None
 
 
-def test_late_messages_of_a_crashed_predecessor_never_stop_a_restart(desk: Desk) -> None:
-    desk.start()
-    full = replace(said_by(HIGHER, names=0), full=True)
-    for at in range(10, 2500, 40):
-        assert halts(desk.hear(replace(full, sequence=at), at)) == []
-        assert halts(desk.hear(Ask(HIGHER, "b2"), at)) == []
-    assert halts(desk.hear(Goodbye(HIGHER), 2600)) == []
-
-
 @pytest.mark.parametrize(
     ("other", "claim", "goes"),
     [
@@ -120,25 +111,6 @@ def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(liv
     assert len(words) <= 1000 / 100 + 2
     assert not any(word.full for word in words)
     assert live.believes() is Mode.LIVE
-
-
-@pytest.mark.parametrize(
-    ("other", "claim", "goes"),
-    [
-        pytest.param(LOWER, Claim.HELD, True, id="lower"),
-        pytest.param(HIGHER, Claim.HELD, False, id="higher"),
-        pytest.param(LOWER, Claim.RETURNING, False, id="lower-but-was-away"),
-        pytest.param(LOWER, Claim.STARTING, False, id="lower-but-new"),
-    ],
-)
-def test_of_two_that_held_the_name_without_a_break_the_lower_incarnation_stays(
-    live: Desk, other: Sender, claim: Claim, goes: bool
-) -> None:
-    settled(live)
-    effects = live.hear(said_by(other, claim), 5100)
-    assert (AlarmCode.NAME_YIELDED in codes(effects)) is goes
-    assert live.believes() is (Mode.YIELDING if goes else Mode.LIVE)
-    assert halts(effects) == []
 
 
 # Away.
