@@ -127,11 +127,6 @@ def choices(board: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in board["templating"]["list"] if one["type"] == "query"]
 
 
-def test_a_metric_that_does_not_exist_is_found() -> None:
-    query = 'rate(rgd_no_such_total[5m]) / rgd_round_seconds_bucket{le="1"}'
-    assert unknown_metrics(query) == {"rgd_no_such_total"}
-
-
 def held(value: float | None, times: int) -> str:
     """A value that is scraped so often, as promtool writes it."""
     return f"_x{times}" if value is None else f"{value}x{times - 1}"
