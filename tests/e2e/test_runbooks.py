@@ -41,7 +41,7 @@ def test_every_command_runs(tmp_path: Path) -> None:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "RGD_URL": url,
             "RGD_TOKEN_FILE": str(token),
-            "RGD_LOG": str(tmp_path / "serve.log"),
+            "DAEMON_LOG": str(tmp_path / "serve.log"),
         }
         for command in commands():
             words = command
