@@ -259,7 +259,7 @@ def _of_tenants(tenants: Sequence[Finding]) -> list[str]:
     short = [one for one in tenants if one["unmet"] > 0]
     if not short:
         return []
-    worst = min(short, key=lambda one: one["admitted"] / one["wanted"])
+    worst = min(short, key=lambda one: _served(one) or 0.0)
     dimension = worst["dimension"]
     return [
         f"The tenant {worst['tenant']} got least of what it wanted ({worst['kind']}, {dimension}): "
