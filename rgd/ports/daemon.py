@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rgd.core.buckets.decision import Answer, Name, Request, Together
+from rgd.core.buckets.headroom import Headroom
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal
 from rgd.core.policies.records import Change
@@ -51,6 +52,13 @@ class Daemon(Protocol):
 
     def acquire_together(self, asked: Collection[Together]) -> bool:
         """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
+
+    def nearest(self, name: Name) -> Headroom | None:
+        """The limit nearest to refusing a name that was just granted; None if none applies.
+
+        Raises:
+            InternalError: a bug.
+        """
 
     def settle(self, name: Name, unused: Pair) -> Pair:
         """Give back what a name did not use of its grants, or charge what it used beyond them.

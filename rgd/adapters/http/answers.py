@@ -11,7 +11,6 @@ broker's. A policy is named `GROUP/KIND/DIMENSION`, because a group has a quota
 for each; limits beside the groups are named by their level instead of a group.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,9 +21,9 @@ from rgd.adapters.http.reply import NO_HEADERS, Reply, encode, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.backlog.model import QuotaType
 from rgd.core.buckets.decision import Decision, Level, OverBacklog, PoliciesUnknown, TooLarge
+from rgd.core.buckets.headroom import Headroom
 from rgd.core.units import Dimension, Kind
 from rgd.errors import RgdError
-from rgd.views.model import DimensionView, ExplainView, LevelView
 
 #: Largest integer of a structured field (RFC 8941): quotas may have one digit more.
 FIELD_INTEGER_MAX: Final = 999_999_999_999_999
@@ -208,29 +207,10 @@ def refusal_headers(decision: Decision, kind: Kind) -> Mapping[str, str]:
     return {"Retry-After": str(wait_s), **limit}
 
 
-def grant_headers(view: ExplainView) -> Mapping[str, str]:
-    """The limit of a name that is nearest to refusing; nothing where none applies.
-
-    That is the one of which the smallest part of the bucket is left; `t` is when it will be full.
-    """
-    nearest: tuple[float, LevelView, Dimension, DimensionView] | None = None
-    for level in view.levels:
-        for dimension in Dimension:
-            one: DimensionView = getattr(level, dimension)
-            if one.quota is None or one.tokens is None or not one.depth or level.shadow:
-                continue
-            if nearest is None or one.tokens / one.depth < nearest[0]:
-                nearest = one.tokens / one.depth, level, dimension, one
-    if nearest is None:
-        return NO_HEADERS
-    _, level, dimension, limit = nearest
-    assert limit.tokens is not None
-    assert limit.depth is not None
-    assert limit.quota is not None
-    rate = limit.part or limit.share or limit.quota
-    reset_s = math.ceil((limit.depth - limit.tokens) / rate)
-    name = f"{level.group or level.level}/{view.kind}"
-    return _limit_headers(name, dimension, int(limit.quota), max(0, int(limit.tokens)), reset_s)
+def grant_headers(room: Headroom, kind: Kind) -> Mapping[str, str]:
+    """The limit of a grant that is nearest to refusing; `t` is when its bucket will be full."""
+    name = f"{room.group or room.level}/{kind}"
+    return _limit_headers(name, room.dimension, room.quota, room.remaining, room.full_in_s)
 
 
 def _limit_headers(

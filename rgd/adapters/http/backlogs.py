@@ -19,8 +19,8 @@ from rgd.adapters.http.answers import ItemReason, Reason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
-from rgd.adapters.http.errors import BacklogMissing, BacklogsFull
 from rgd.adapters.http.paging import PAGE_BYTES, PAGE_QUERY, page_names, page_of
+from rgd.adapters.http.plane_errors import BacklogMissing, BacklogsFull
 from rgd.adapters.http.reply import (
     NO_CONTENT,
     NO_HEADERS,

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from rgd.adapters.http.acquire import Acquire, request_of
+from rgd.adapters.http.acquire import Acquire, name_of
 from rgd.adapters.http.answers import (
     AcquireAnswer,
     Reason,
@@ -34,10 +34,10 @@ from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.usual import REFUSAL_HEADERS
-from rgd.core.buckets.decision import Request
+from rgd.core.buckets.decision import Name
+from rgd.core.buckets.headroom import Headroom
 from rgd.core.units import COUNT_MAX, Kind
 from rgd.ports.door import Scope
-from rgd.views.model import ExplainView
 
 PATH: Final = "/v1/check"
 
@@ -61,12 +61,12 @@ class Check:
 
     Args:
         acquire: decides.
-        explain: the limits of a name as they are now.
+        nearest: the limit nearest to refusing a name that was just granted.
     """
 
-    def __init__(self, acquire: Acquire, explain: Callable[[Request], ExplainView]) -> None:
+    def __init__(self, acquire: Acquire, nearest: Callable[[Name], Headroom | None]) -> None:
         self._reply_to = acquire.reply_to
-        self._explain = explain
+        self._nearest = nearest
 
     def answer(self, call: Call) -> Reply:
         """Let a request pass, or not; named by the query, or without one by headers."""
@@ -81,11 +81,17 @@ class Check:
         asked = _asked(given)
         reply = self._reply_to(asked)
         if shows_limit and reply.status == HTTPStatus.OK:
-            limit = grant_headers(self._explain(request_of(asked)))
-            return reply._replace(headers={**reply.headers, **limit})
+            return self._with_limit(reply, name_of(asked))
         if deny is None or reply.status not in _REFUSALS:
             return reply
         return reply._replace(status=deny)
+
+    def _with_limit(self, reply: Reply, name: Name) -> Reply:
+        """A grant with the limit that is nearest to refusing, if one applies."""
+        room = self._nearest(name)
+        if room is None:
+            return reply
+        return reply._replace(headers={**reply.headers, **grant_headers(room, name[0])})
 
 
 def check_endpoints(check: Check) -> tuple[Endpoint, ...]:

@@ -22,6 +22,7 @@ from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import BadBody, BodyTooLarge, BodyTooSlow
 from rgd.adapters.http.gate import OTHER_ROUTE, Gate
 from rgd.adapters.http.headers import headers_of
+from rgd.adapters.http.plane_errors import reply_to
 from rgd.adapters.http.reply import EVENT_STREAM, NO_QUERY, Call, Reply, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.target import check_target
@@ -101,7 +102,7 @@ class Dispatcher:
             # `connection` closes in silence for this one.
             raise ConnectionResetError from exc
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
-            reply = gate.reply_to(exc, request.method, path)
+            reply = gate.reply_to(exc, request.method, path, reply_to)
             # The router's errors are kept by what was found, which is kept by this frame.
             exc.__traceback__ = None
         gate.observe(path, reply.status, gate.clock() - began)
@@ -140,7 +141,7 @@ class Dispatcher:
         except OSError as exc:
             raise _ClientGone from exc
         except Exception as exc:  # noqa: BLE001 -- the answer has begun: there is no other one
-            gate.reply_to(exc, request.method, endpoint.path)
+            gate.reply_to(exc, request.method, endpoint.path, reply_to)
         return response
 
     async def _read(

@@ -53,11 +53,11 @@ class Explain:
     """Asks the daemon why."""
 
     def __init__(self, daemon: Daemon) -> None:
-        self.view = daemon.explain
+        self._explain = daemon.explain
 
     async def answer(self, call: Call) -> Reply:
         """Explain one name in one kind."""
-        view = self.view(_name_of(call.query))
+        view = self._explain(_name_of(call.query))
         return json_reply(replace(view, words=words_of(to_builtins(view))))
 
 

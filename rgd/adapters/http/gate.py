@@ -73,11 +73,17 @@ class Gate:
             return False
         return True
 
-    def reply_to(self, error: Exception, method: str, route: str) -> Reply:
-        """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
+    def reply_to(
+        self,
+        error: Exception,
+        method: str,
+        route: str,
+        foresees: Callable[[Exception], Reply | None] = reply_to,
+    ) -> Reply:
+        """The answer to an error; one that nobody `foresees` is a bug, logged, and answered without its traceback."""
         if isinstance(error, TokenMissing | ScopeMissing):
             self.unauthorised[error.why] += 1
-        foreseen = reply_to(error)
+        foreseen = foresees(error)
         if foreseen is not None:
             return foreseen
         log.error("request failed: %s %s", method, route, exc_info=error)

@@ -4,9 +4,8 @@ Law: status line, headers and body are those that `connection.response_of` leads
 them from `headers`.
 """
 
+from email.utils import formatdate
 from typing import Final
-
-from aiohttp.helpers import rfc822_formatted_time
 
 from rgd.adapters.http.headers import head_of
 from rgd.adapters.http.reply import Reply
@@ -27,7 +26,7 @@ class LaneAnswers:
     def at(self, now: float) -> None:
         """Take note of the time, on the event loop's clock."""
         if now >= self._end_until:
-            self._end = f"\r\nDate: {rfc822_formatted_time()}\r\n\r\n".encode()
+            self._end = f"\r\nDate: {formatdate(usegmt=True)}\r\n\r\n".encode()
             self._end_until = now + DATE_S
 
     def usual(self, body: bytes) -> bytes:

@@ -7,6 +7,7 @@ written in `pulsar_admin.routes`.
 `HEAD` goes wherever `GET` goes and is not listed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,6 +46,8 @@ from rgd.adapters.http.usual import (
     NOT_NOW,
     REFUSAL_HEADERS,
 )
+from rgd.core.buckets.decision import Name
+from rgd.core.buckets.headroom import Headroom
 from rgd.ports.door import Scope
 from rgd.views.model import BrokerView, GroupView
 
@@ -61,6 +64,8 @@ class Doors:
     groups: Groups
     group_patch: GroupPatch
     explain: Explain
+    #: The limit nearest to refusing a name that was just granted.
+    nearest: Callable[[Name], Headroom | None]
     backlogs: Backlogs
     pulsar_admin: pulsar_admin.PulsarAdmin
     probes: Probes
@@ -79,7 +84,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *_acquire(doors.acquire),
         *settle_endpoints(doors.settle),
         *lease_endpoints(doors.leases),
-        *check_endpoints(Check(doors.acquire, doors.explain.view)),
+        *check_endpoints(Check(doors.acquire, doors.nearest)),
         *_groups(doors.groups),
         *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),

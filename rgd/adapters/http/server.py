@@ -101,6 +101,7 @@ class HttpServer:
                 groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
+                nearest=daemon.nearest,
                 backlogs=Backlogs(daemon.backlogs, settings, questions, self.reads),
                 pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
                 probes=self._probes,

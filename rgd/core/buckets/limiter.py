@@ -29,6 +29,7 @@ from rgd.core.buckets.decision import (
     Together,
     ungoverned,
 )
+from rgd.core.buckets.headroom import Headroom, nearest
 from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
 from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
@@ -200,6 +201,11 @@ class Limiter(Levels):
         """
         # Only a copy: with that many names, more work here would delay requests.
         return [*self._chains]
+
+    def nearest(self, name: Name, now: Nanos) -> Headroom | None:
+        """The limit nearest to refusing a name that was just granted; None if none applies."""
+        chain = self._chains.get(name)
+        return None if chain is None else nearest(chain, now)
 
     def drain_ungoverned(self) -> Ungoverned:
         """Counts of requests decided without a limit since the last call."""

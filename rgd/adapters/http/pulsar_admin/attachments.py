@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rgd.adapters.http.errors import PreconditionFailed
+from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.places import (
     Named,
     Naming,

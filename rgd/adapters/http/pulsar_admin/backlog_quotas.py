@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rgd.adapters.http.errors import BadBody, UnknownBacklogType
+from rgd.adapters.http.errors import BadBody
+from rgd.adapters.http.plane_errors import UnknownBacklogType
 from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaAnswer,
     BacklogQuotaBody,

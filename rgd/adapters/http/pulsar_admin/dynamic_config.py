@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from rgd.adapters.http.errors import BadBody, PreconditionFailed
+from rgd.adapters.http.errors import BadBody
+from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import Call, Reply, json_reply

@@ -7,8 +7,8 @@ from itertools import chain
 
 from msgspec import UNSET
 
-from rgd.adapters.http.errors import TenantMissing
 from rgd.adapters.http.paging import names_reply
+from rgd.adapters.http.plane_errors import TenantMissing
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
 from rgd.adapters.http.pulsar_admin.dynamic_config import SETTINGS, values_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
-from rgd.adapters.http.errors import NamespaceMissing, PreconditionFailed, TenantMissing
+from rgd.adapters.http.plane_errors import NamespaceMissing, PreconditionFailed, TenantMissing
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import (

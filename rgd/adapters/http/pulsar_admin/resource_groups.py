@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from rgd.adapters.http.errors import ResourceGroupInUse, ResourceGroupMissing
 from rgd.adapters.http.paging import names_reply
+from rgd.adapters.http.plane_errors import ResourceGroupInUse, ResourceGroupMissing
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from rgd.adapters.http.errors import BacklogMissing
 from rgd.adapters.http.paging import Page, page_names
+from rgd.adapters.http.plane_errors import BacklogMissing
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, encode, json_reply
 from rgd.adapters.http.turns import SLICE_WORK, Turns

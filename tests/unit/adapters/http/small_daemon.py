@@ -22,6 +22,7 @@ from rgd.core.broker.events import (
     Event,
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
+from rgd.core.buckets.headroom import Headroom
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
@@ -210,6 +211,9 @@ class SmallDaemon:
             )
             for name in among
         )
+
+    def nearest(self, name: Name) -> Headroom | None:
+        return self.limiter.nearest(name, self.now)
 
     def explain(self, name: Request) -> ExplainView:
         """Tells that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""

@@ -1,0 +1,109 @@
+"""What can go wrong with a call that the plane answers, beside the errors of the gate (`errors`)."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from aiohttp import web
+
+from rgd.adapters.http.errors import STATUS as GATE_STATUS
+from rgd.adapters.http.errors import CallError
+from rgd.adapters.http.errors import reply_to as gate_reply_to
+from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
+from rgd.core.bounds import BOUNDS
+from rgd.core.errors import GroupInUse, InvalidBacklog, PoliciesReadOnly
+from rgd.errors import Unavailable
+from rgd.ports.exchange import ExchangeError
+from rgd.ports.log_door import CursorRefused, LogOff, NotExposed, UnknownCursor
+from rgd.ports.usagelog import UsageLogError
+from rgd.storage.errors import TierError
+
+
+class ResourceGroupMissing(CallError):
+    """Pulsar's admin API: there is no such group."""
+
+
+class ResourceGroupInUse(CallError):
+    """Pulsar's admin API: the group cannot be deleted, something is attached to it."""
+
+
+class NamespaceMissing(CallError):
+    """Pulsar's admin API: nobody ever named the namespace."""
+
+
+class TenantMissing(CallError):
+    """Pulsar's admin API: nothing of the tenant is named."""
+
+
+class UnknownBacklogType(CallError):
+    """Pulsar's admin API: the query names no type of backlog quota."""
+
+
+class PreconditionFailed(CallError):
+    """Pulsar's admin API: a name in the path is none, or names what does not exist."""
+
+
+class BacklogsFull(CallError):
+    """The daemon has no room for the backlog of a further topic."""
+
+    transient: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        most = BOUNDS.backlog
+        super().__init__(
+            f"backlogs: expected at most {most.topics_max} topics with {most.subscriptions_max} "
+            f"subscriptions and {most.ledgers_max} ledgers; push fewer of them to this daemon"
+        )
+
+
+class BacklogMissing(CallError):
+    """Nobody reported the backlog of the topic, or not lately."""
+
+
+#: As in `errors`.
+STATUS: Final[Mapping[type[BaseException], int]] = {
+    **GATE_STATUS,
+    InvalidBacklog: 400,
+    web.RequestPayloadError: 400,
+    UnknownCursor: 404,
+    BacklogMissing: 404,
+    NamespaceMissing: 404,
+    TenantMissing: 404,
+    UnknownBacklogType: 404,
+    ResourceGroupMissing: 404,
+    CursorRefused: 409,
+    GroupInUse: 409,
+    ResourceGroupInUse: 409,
+    PoliciesReadOnly: 409,
+    PreconditionFailed: 412,
+    BacklogsFull: 503,
+    ExchangeError: 503,
+    TierError: 503,
+    Unavailable: 503,
+    NotExposed: 403,
+    LogOff: 404,
+    UsageLogError: 503,
+}
+
+_LIBRARY_REASONS: Final = {
+    404: "no such path; GET /openapi.json lists them",
+    405: "this path has no such method; the header Allow lists them",
+    417: "Expect: expected 100-continue",
+}
+
+
+def reply_to(error: Exception) -> Reply | None:
+    """The answer to an error; None for one that nobody foresaw."""
+    if isinstance(error, web.HTTPException):
+        return _library_reply(error)
+    if isinstance(error, web.RequestPayloadError):
+        return json_reply({"reason": "body: malformed transfer encoding"}, status=400)
+    return gate_reply_to(error, STATUS)
+
+
+def _library_reply(error: web.HTTPException) -> Reply:
+    """What aiohttp itself refuses: an unknown path, a wrong method, a strange Expect."""
+    headers = NO_HEADERS
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
+    reason = _LIBRARY_REASONS.get(error.status, error.reason)
+    return json_reply({"reason": reason}, status=error.status, headers=headers)
