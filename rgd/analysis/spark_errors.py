@@ -25,8 +25,8 @@ _REMEDIES: Final = (
         "spark.executor.memory too), or ask for longer windows (--window-s)",
     ),
     (
-        r"ModuleNotFoundError: No module named '(numpy|pyarrow|google|google_crc32c|backports)\b",
-        "Spark's executors lack it; install numpy, pyarrow, protobuf, google-crc32c and backports.zstd there "
+        r"ModuleNotFoundError: No module named '(numpy|pyarrow|google|google_crc32c|backports|msgspec)\b",
+        "Spark's executors lack it; install numpy, pyarrow, protobuf, msgspec, google-crc32c and backports.zstd there "
         "(PYSPARK_PYTHON names another Python); rgd itself is sent to them",
     ),
     (

@@ -7,6 +7,7 @@ groups of its namespaces. A group of several tenants is marked as shared, becaus
 its total.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,9 +18,7 @@ from typing import Any, Final
 from rgd.analysis.errors import NothingLogged
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.records import NAMESPACE, TENANT
-from rgd.wire.errors import WireError
 from rgd.wire.log_policies import PolicyPart
-from rgd.wire.policies import policy_value
 
 #: No further record of a segment is looked into for attachments; a daemon takes no more policies either.
 ATTACHED_MAX: Final = 500_000
@@ -46,8 +45,8 @@ def _attached(texts: tuple[tuple[str, str], ...]) -> set[tuple[str, str]]:
     """What policies attach: groups, each with a tenant, or the tenant of a namespace. Every segment repeats most."""
     found = set()
     for key, text in texts:
-        with suppress(WireError):
-            group = policy_value(key, text) if key.startswith((TENANT, NAMESPACE)) else None
+        with suppress(ValueError, RecursionError):
+            group = json.loads(text) if key.startswith((TENANT, NAMESPACE)) else None
             if isinstance(group, str):
                 is_tenant = key.startswith(TENANT)
                 of = key if is_tenant else NAMESPACE + tenant_of(key.removeprefix(NAMESPACE))

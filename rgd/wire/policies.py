@@ -13,13 +13,13 @@ in the same way or refuses it.
 """
 
 import hashlib
-import json
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from enum import StrEnum
 from functools import partial
-from typing import Final, NoReturn, TypeVar
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct
 
 from rgd.core.errors import InvalidName
 from rgd.core.policies import names, records
@@ -38,7 +38,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value
 from rgd.core.shares.model import PPM
-from rgd.core.units import MILLI, QUOTA_MAX, Milli
+from rgd.core.units import MILLI, QUOTA_MAX
 from rgd.wire.checks import check_broker, check_group
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 
@@ -47,53 +47,91 @@ VERSION: Final = 1
 POLICY_MAX: Final = 16 * 1024
 #: Longest key that is read, in characters; names are limited, so none that is written comes near.
 KEY_CHARS_MAX: Final = 4096
-
-_RATE_MAX: Final[Milli] = QUOTA_MAX * MILLI
-_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
-#: What JSON may write with a point: no exponent, nothing finer than 1/1000.
-_DECIMAL: Final = re.compile(r"[0-9]{1,16}\.[0-9]{1,3}")
-
 #: Longest period of a dispatch rate, as Pulsar's `ratePeriodInSecond` (an int32) can say it.
 PERIOD_S_MAX: Final = (1 << 31) - 1
+
+_Units = int | Decimal | None
 #: What Pulsar's long `limitSize` and int `limitTime` can say; below 0 is unlimited.
-_SIZE_BYTES: Final = (-(1 << 63), (1 << 63) - 1)
-_AGE_S: Final = (-(1 << 31), (1 << 31) - 1)
+_SizeBytes = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+_AgeS = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
-_GROUP_FIELDS: Final = (
-    "publish",
-    "dispatch",
-    "blocked",
-    "shadow",
-    "soft_ppm",
-    "policy",
-    "topic_split",
-)
-_LIMIT_FIELDS: Final = ("publish", "dispatch", "dispatch_period_s", "dispatch_relative")
-_BACKLOG_FIELDS: Final = ("size", "age")
-_QUOTA_FIELDS: Final = ("size_bytes", "age_s", "action")
 
-_NO_QUOTA: Final = BacklogQuota()
+class _Form(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """An object of a record, in the order in which its fields are written."""
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
+
+class _Rates(_Form):
+    messages: _Units = None
+    bytes: _Units = None
+
+
+class _Group(_Form):
+    publish: _Rates | None = None
+    dispatch: _Rates | None = None
+    blocked: bool = False
+    shadow: bool = False
+    soft_ppm: Annotated[int, Meta(ge=1, le=PPM)] | None = None
+    policy: SharePolicyName | None = None
+    topic_split: TopicSplit | None = None
+
+
+class _LocalLimit(_Form):
+    publish: _Rates | None = None
+    dispatch: _Rates | None = None
+    dispatch_period_s: Annotated[int, Meta(ge=1, le=PERIOD_S_MAX)] = 1
+    dispatch_relative: bool = False
+
+
+class _Quota(_Form, kw_only=True):
+    size_bytes: _SizeBytes = -1
+    age_s: _AgeS = -1
+    action: BacklogAction
+
+
+class _Quotas(_Form):
+    size: _Quota | None = None
+    age: _Quota | None = None
+
+
+class _Record(_Form):
+    version: int
+    revision: Annotated[int, Meta(ge=0, le=REVISION_MAX)]
+    writer: str
+    value: Raw
+
+
+class _Version(Struct):
+    version: int
+
+
+#: What a record's JSON is read as; None is deleted.
+_Value = _Group | str | _LocalLimit | _Quotas | None
 _Shape = type[Group] | type[str] | type[LocalLimit] | type[BacklogQuotas]
+
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+_decode_record: Final = msgspec.json.Decoder(_Record).decode
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
+_decode_value: Final[Mapping[_Shape, Callable[[Raw], _Value]]] = {
+    Group: msgspec.json.Decoder(_Group | None).decode,
+    str: msgspec.json.Decoder(str | None).decode,
+    LocalLimit: msgspec.json.Decoder(_LocalLimit | None).decode,
+    BacklogQuotas: msgspec.json.Decoder(_Quotas | None).decode,
+}
 
 
 def encode_policy(record: PolicyRecord) -> bytes:
     """Write a record's value for its key.
 
     Raises:
-        Malformed: the value does not belong to the key, or a name or number cannot be one.
+        WireError: the value does not belong to the key, or a name or number cannot be one.
     """
     shape = _shape_of(record.key)
     if record.value is not None and not isinstance(record.value, shape):
         raise Malformed(Reason.BAD_STRUCTURE, f"policy: {record.key} cannot hold that value")
-    text = _object_text(
-        version=str(VERSION),
-        revision=str(_check_revision(record.revision)),
-        writer=json.dumps(check_broker(record.writer)),
-        value=_value_text(record.key, record.value),
-    )
-    return text.encode()
+    value = Raw(_value_json(record.key, record.value))
+    data = _encode(_Record(VERSION, record.revision, record.writer, value))
+    decode_policy(record.key, data)  # what could not be read back is not written
+    return data
 
 
 def decode_policy(key: str, data: bytes) -> PolicyRecord:
@@ -103,21 +141,18 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
         WireError: with the reason, whatever is wrong.
     """
     shape = _shape_of(key)
-    body = _parse(data)
-    if not isinstance(body, dict) or "version" not in body:
-        raise Malformed(Reason.MISSING, "policy: expected an object with a version")
-    if (version := _integer(body["version"], "version")) != VERSION:
-        raise UnknownVersion("policy", version)
-    fields = _fields(body, "policy", ("version", "revision", "writer", "value"))
-    for field in ("revision", "writer", "value"):
-        if field not in fields:
-            raise Malformed(Reason.MISSING, f"policy: {field} is missing")
-    return PolicyRecord(
-        key=key,
-        revision=_check_revision(_integer(fields["revision"], "revision")),
-        writer=check_broker(_text(fields["writer"], "writer")),
-        value=_read_value(key, shape, fields["value"]),
-    )
+    if len(data) > POLICY_MAX:
+        raise Oversize("policy", len(data), POLICY_MAX)
+    try:
+        if (version := _decode_version(data).version) != VERSION:
+            raise UnknownVersion("policy", version)
+        record = _decode_record(data)
+        value = _value_of(key, _decode_value[shape](record.value))
+    except msgspec.ValidationError as exc:
+        raise Malformed(Reason.BAD_STRUCTURE, f"policy: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise Malformed(Reason.UNPARSABLE, f"policy: {exc}") from exc
+    return PolicyRecord(key, record.revision, check_broker(record.writer), value)
 
 
 def policy_text(key: str, value: Value) -> str:
@@ -126,16 +161,7 @@ def policy_text(key: str, value: Value) -> str:
     Raises:
         Malformed: as `encode_policy`.
     """
-    return _value_text(key, value)
-
-
-def policy_value(key: str, text: str) -> Value:
-    """A policy's value from its JSON.
-
-    Raises:
-        WireError: as `decode_policy`.
-    """
-    return _read_value(key, _shape_of(key), _parse(text.encode()))
+    return _value_json(key, value).decode()
 
 
 def policy_digest(key: str, value: Value) -> int:
@@ -149,17 +175,14 @@ def policy_digest(key: str, value: Value) -> int:
     """
     if value is None:
         return 0
-    text = f"{key}\0{_value_text(key, value)}"
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
+    said = key.encode() + b"\0" + _value_json(key, value)
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") >> 1
 
 
 def _shape_of(key: str) -> _Shape:
     """What a key holds; checks the key."""
     if len(key) > KEY_CHARS_MAX:
         raise Oversize("policy key", len(key), KEY_CHARS_MAX)
-    if _SURROGATE.search(key):
-        raise Malformed(Reason.BAD_NAME, "policy key: expected text that can be written as UTF-8")
     if key == records.LIMIT_BROKER:
         return LocalLimit
     for prefix, check, shape in _KEYS:
@@ -197,260 +220,117 @@ _KEYS: Final[tuple[tuple[str, Callable[[str], object], _Shape], ...]] = (
 )
 
 
-# --- writing: JSON's numbers are written by hand, since json has no exact ones ---
+# --- writing ---
 
 
-def _value_text(key: str, value: Value) -> str:
+def _value_json(key: str, value: Value) -> bytes:
     match value:
-        case None:
-            return "null"
-        case str():
-            return json.dumps(check_group(value))
-        case LocalLimit():
-            return _local_limit_text(value)
-        case BacklogQuotas():
-            return _backlog_text(value)
         case Group():
             if key != records.GROUP + value.name:
                 raise Malformed(Reason.BAD_NAME, f"policy: {key} holds group {value.name!r}")
-            return _group_text(value)
+            return _encode(
+                _Group(
+                    _limit_form(value.quota.publish),
+                    _limit_form(value.quota.dispatch),
+                    value.blocked,
+                    value.shadow,
+                    value.soft_ppm,
+                    value.policy,
+                    value.topic_split,
+                )
+            )
+        case LocalLimit():
+            return _encode(
+                _LocalLimit(
+                    _set_form(value.publish),
+                    _set_form(value.dispatch),
+                    value.dispatch_period_s,
+                    value.dispatch_relative,
+                )
+            )
+        case BacklogQuotas():
+            return _encode(_Quotas(_quota_form(value.size), _quota_form(value.age)))
+        case str():
+            return _encode(check_group(value))
+        case None:
+            return _encode(None)
 
 
-def _group_text(group: Group) -> str:
-    texts = _limit_texts(group.quota)
-    if group.blocked:
-        texts["blocked"] = "true"
-    if group.shadow:
-        texts["shadow"] = "true"
-    if group.soft_ppm is not None:
-        texts["soft_ppm"] = str(group.soft_ppm)
-    if group.policy is not None:
-        texts["policy"] = json.dumps(group.policy.value)
-    if group.topic_split is not None:
-        texts["topic_split"] = json.dumps(group.topic_split.value)
-    return _object_text(**texts)
+def _limit_form(rates: Rates) -> _Rates | None:
+    """In a group's quota, unlimited is not said."""
+    return None if rates.is_unlimited else _set_form(rates)
 
 
-def _limit_texts(limit: Limit) -> dict[str, str]:
-    kinds = {"publish": limit.publish, "dispatch": limit.dispatch}
-    return {name: _rates_text(rates) for name, rates in kinds.items() if not rates.is_unlimited}
+def _set_form(rates: Rates | None) -> _Rates | None:
+    """In a limit, it is: unlimited is `{}`, and only a kind that is not set is absent."""
+    return None if rates is None else _Rates(_units(rates.messages), _units(rates.bytes))
 
 
-def _local_limit_text(limit: LocalLimit) -> str:
-    kinds = {"publish": limit.publish, "dispatch": limit.dispatch}
-    texts = {name: _rates_text(rates) for name, rates in kinds.items() if rates is not None}
-    if limit.dispatch_period_s != 1:
-        texts["dispatch_period_s"] = str(_check_period(limit.dispatch_period_s))
-    if limit.dispatch_relative:
-        texts["dispatch_relative"] = "true"
-    return _object_text(**texts)
+def _units(rate: Rate) -> _Units:
+    if rate is None:
+        return None
+    units, thousandths = divmod(_checked(rate), MILLI)
+    return Decimal(f"{units}.{thousandths:03}".rstrip("0")) if thousandths else units
 
 
-def _backlog_text(quotas: BacklogQuotas) -> str:
-    types = {"size": quotas.size, "age": quotas.age}
-    return _object_text(
-        **{name: _quota_text(quota) for name, quota in types.items() if quota is not None}
-    )
-
-
-def _quota_text(quota: BacklogQuota) -> str:
-    texts = {}
-    if quota.size_bytes != _NO_QUOTA.size_bytes:
-        texts["size_bytes"] = str(_check_between(quota.size_bytes, _SIZE_BYTES, "size_bytes"))
-    if quota.age_s != _NO_QUOTA.age_s:
-        texts["age_s"] = str(_check_between(quota.age_s, _AGE_S, "age_s"))
-    return _object_text(**texts, action=json.dumps(quota.action.value))
-
-
-def _rates_text(rates: Rates) -> str:
-    dimensions = {"messages": rates.messages, "bytes": rates.bytes}
-    return _object_text(
-        **{name: _rate_text(rate) for name, rate in dimensions.items() if rate is not None}
-    )
-
-
-def _rate_text(rate: Milli) -> str:
-    units, thousandths = divmod(_check_rate(rate), MILLI)
-    return f"{units}.{thousandths:03}".rstrip("0") if thousandths else str(units)
-
-
-def _object_text(**fields: str) -> str:
-    return "{" + ",".join(f'"{name}":{text}' for name, text in fields.items()) + "}"
+def _quota_form(quota: BacklogQuota | None) -> _Quota | None:
+    if quota is None:
+        return None
+    return _Quota(size_bytes=quota.size_bytes, age_s=quota.age_s, action=quota.action)
 
 
 # --- reading ---
 
 
-def _parse(data: bytes) -> object:
-    if len(data) > POLICY_MAX:
-        raise Oversize("policy", len(data), POLICY_MAX)
-    try:
-        return _JSON.decode(data.decode())
-    except (ValueError, RecursionError) as exc:
-        raise Malformed(Reason.UNPARSABLE, f"policy: {exc}") from exc
+def _value_of(key: str, form: _Value) -> Value:
+    match form:
+        case _Group():
+            return Group(
+                key.removeprefix(records.GROUP),
+                Limit(_rates_of(form.publish) or UNLIMITED, _rates_of(form.dispatch) or UNLIMITED),
+                form.blocked,
+                form.shadow,
+                form.soft_ppm,
+                form.policy,
+                form.topic_split,
+            )
+        case _LocalLimit():
+            return LocalLimit(
+                _rates_of(form.publish),
+                _rates_of(form.dispatch),
+                form.dispatch_period_s,
+                form.dispatch_relative,
+            )
+        case _Quotas():
+            return BacklogQuotas(_quota_of(form.size), _quota_of(form.age))
+        case str():
+            return check_group(form)
+        case None:
+            return None
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise Malformed(Reason.DUPLICATE, "policy: a field comes twice")
-    return fields
-
-
-def _decimal(text: str) -> Decimal:
-    if not _DECIMAL.fullmatch(text):
-        raise Malformed(Reason.BAD_NUMBER, "policy: expected at most three decimals, no exponent")
-    return Decimal(text)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise Malformed(Reason.BAD_NUMBER, f"policy: {name} is not a number")
-
-
-#: One for all: `json.loads` would make one for each record.
-_JSON: Final = json.JSONDecoder(
-    object_pairs_hook=_distinct, parse_float=_decimal, parse_constant=_refuse_constant
-)
-
-
-def _read_value(key: str, shape: _Shape, value: object) -> Value:
-    if value is None:
+def _quota_of(form: _Quota | None) -> BacklogQuota | None:
+    if form is None:
         return None
-    if shape is str:
-        return check_group(_text(value, "group"))
-    if shape is LocalLimit:
-        return _read_local_limit(_fields(value, "limit", _LIMIT_FIELDS))
-    if shape is BacklogQuotas:
-        return _read_backlog(_fields(value, "backlog", _BACKLOG_FIELDS))
-    fields = _fields(value, "group", _GROUP_FIELDS)
-    return Group(
-        name=key.removeprefix(records.GROUP),
-        quota=_read_limit(fields),
-        blocked=_flag(fields, "blocked"),
-        shadow=_flag(fields, "shadow"),
-        soft_ppm=_read_ppm(fields, "soft_ppm"),
-        policy=_read_choice(fields, "policy", SharePolicyName),
-        topic_split=_read_choice(fields, "topic_split", TopicSplit),
-    )
+    return BacklogQuota(form.size_bytes, form.age_s, form.action)
 
 
-def _read_ppm(fields: dict[str, object], name: str) -> int | None:
-    """A part in millionths, above 0; absent is none."""
-    if name not in fields:
+def _rates_of(form: _Rates | None) -> Rates | None:
+    return None if form is None else Rates(_rate(form.messages), _rate(form.bytes))
+
+
+def _rate(units: _Units) -> Rate:
+    """A rate from units per second; absent is unlimited."""
+    if units is None:
         return None
-    ppm = _integer(fields[name], name)
-    if not 0 < ppm <= PPM:
-        raise Malformed(Reason.BAD_STRUCTURE, f"{name}: expected a whole number from 1 to {PPM}")
-    return ppm
+    if units > QUOTA_MAX or (rate := int(units * MILLI)) != units * MILLI:
+        raise Malformed(
+            Reason.BAD_NUMBER, f"rate: expected at most {QUOTA_MAX}, and at most three decimals"
+        )
+    return _checked(rate)
 
 
-def _read_limit(fields: dict[str, object]) -> Limit:
-    return Limit(_read_rates(fields, "publish"), _read_rates(fields, "dispatch"))
-
-
-def _read_local_limit(fields: dict[str, object]) -> LocalLimit:
-    return LocalLimit(
-        publish=_read_rates(fields, "publish") if "publish" in fields else None,
-        dispatch=_read_rates(fields, "dispatch") if "dispatch" in fields else None,
-        dispatch_period_s=_check_period(
-            _integer(fields.get("dispatch_period_s", 1), "dispatch_period_s")
-        ),
-        dispatch_relative=_flag(fields, "dispatch_relative"),
-    )
-
-
-def _read_backlog(fields: dict[str, object]) -> BacklogQuotas:
-    return BacklogQuotas(_read_quota(fields, "size"), _read_quota(fields, "age"))
-
-
-def _read_quota(fields: dict[str, object], name: str) -> BacklogQuota | None:
-    """The quota of one type; absent is not set there."""
-    if name not in fields:
-        return None
-    said = _fields(fields[name], name, _QUOTA_FIELDS)
-    action = _read_choice(said, "action", BacklogAction)
-    if action is None:
-        raise Malformed(Reason.MISSING, f"{name}: action is missing")
-    size_bytes = _integer(said.get("size_bytes", _NO_QUOTA.size_bytes), "size_bytes")
-    age_s = _integer(said.get("age_s", _NO_QUOTA.age_s), "age_s")
-    return BacklogQuota(
-        _check_between(size_bytes, _SIZE_BYTES, "size_bytes"),
-        _check_between(age_s, _AGE_S, "age_s"),
-        action,
-    )
-
-
-def _read_rates(fields: dict[str, object], kind: str) -> Rates:
-    if kind not in fields:
-        return UNLIMITED
-    rates = _fields(fields[kind], kind, ("messages", "bytes"))
-    return Rates(_read_rate(rates, "messages"), _read_rate(rates, "bytes"))
-
-
-def _read_rate(rates: dict[str, object], dimension: str) -> Rate:
-    """A rate in units per second; absent is unlimited."""
-    if dimension not in rates:
-        return None
-    value = rates[dimension]
-    if isinstance(value, Decimal):
-        return _check_rate(int(value * MILLI))
-    return _check_rate(_integer(value, dimension) * MILLI)
-
-
-def _read_choice(fields: dict[str, object], name: str, choices: type[_Choice]) -> _Choice | None:
-    """One of a few words; absent is the daemon's default."""
-    if name not in fields:
-        return None
-    try:
-        return choices(_text(fields[name], name))
-    except ValueError as exc:
-        known = ", ".join(choices)
-        raise Malformed(Reason.BAD_NAME, f"{name}: expected one of {known}") from exc
-
-
-def _check_revision(revision: int) -> int:
-    return _check_between(revision, (0, REVISION_MAX), "revision")
-
-
-def _check_rate(rate: Milli) -> Milli:
-    if not 0 < rate <= _RATE_MAX:
+def _checked(rate: int) -> int:
+    if not 0 < rate <= QUOTA_MAX * MILLI:
         raise Malformed(Reason.BAD_NUMBER, f"rate: expected above 0, at most {QUOTA_MAX}")
     return rate
-
-
-def _check_period(period_s: int) -> int:
-    return _check_between(period_s, (1, PERIOD_S_MAX), "dispatch_period_s")
-
-
-def _check_between(value: int, bounds: tuple[int, int], what: str) -> int:
-    low, high = bounds
-    if not low <= value <= high:
-        raise Malformed(Reason.BAD_NUMBER, f"{what}: expected {low} to {high}")
-    return value
-
-
-def _fields(value: object, what: str, known: Collection[str]) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected an object")
-    if not value.keys() <= set(known):
-        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected only {', '.join(known)}")
-    return value
-
-
-def _flag(fields: dict[str, object], name: str) -> bool:
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise Malformed(Reason.BAD_STRUCTURE, f"{name}: expected true or false")
-    return value
-
-
-def _integer(value: object, what: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected a whole number")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected a text")
-    return value

@@ -15,7 +15,7 @@ from rgd.core.exchange.columns import REFUSED_BY
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Group, SharePolicyName
-from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
+from rgd.core.policies.records import PolicyRecord, PolicyRecords, Value, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire.chain import KEY_EVERY
@@ -23,12 +23,18 @@ from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, Item, LogEncoder, LogReader, tried
-from rgd.wire.policies import policy_value
+from rgd.wire.policies import decode_policy
 from rgd.wire.record import in_order, parsed
 from tests.support import wire_values
 from tests.support.columns import shares_of
 
 GROUPS = ("bronze", "gold", "silver", "tin")
+
+
+def policy_value(key: str, text: str) -> Value:
+    """What a policy's JSON in the log says."""
+    record = f'{{"version":1,"revision":0,"writer":"log","value":{text}}}'
+    return decode_policy(key, record.encode()).value
 
 
 def with_few_groups(value: RoundRecord, places: list[int]) -> RoundRecord:
