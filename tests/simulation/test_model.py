@@ -103,10 +103,6 @@ def sweep(name: WorkloadName, *, groups: int = 12, brokers: int = 5, rounds: int
     return Sweep(Workload(name, 3, brokers, spread=brokers, rounds=rounds, steps=steps), groups)
 
 
-def quiet(_: int) -> None:
-    """Nobody watches."""
-
-
 @pytest.mark.parametrize("name", list(WorkloadName))
 def test_demand_is_the_seeds_and_keeps_to_what_the_workload_says(name: WorkloadName) -> None:
     workload = sweep(name).workload

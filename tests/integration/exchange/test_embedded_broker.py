@@ -42,7 +42,6 @@ SETTINGS = PulsarSettings(open_timeout_s=10, send_timeout_ms=10_000)
 DAEMON = Path(__file__).with_name("daemon.py")
 
 MakeBroker = Callable[[Path], EmbeddedBroker]
-StartDaemon = Callable[[Path], asyncio.subprocess.Process]
 
 
 @pytest.fixture(autouse=True)

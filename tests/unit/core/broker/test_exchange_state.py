@@ -8,16 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import report, usage
-
-ISOLATED = Alarm(AlarmCode.ISOLATED)
-REJOINED = Alarm(AlarmCode.REJOINED)
-
 
 # The start, reached.
 

@@ -3,9 +3,9 @@
 Not covered: several brokers on such a link (tests/simulation/test_delayed_link.py).
 """
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Hello, Message
+from rgd.core.exchange.messages import Message
 from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import report, usage
 
@@ -14,12 +14,6 @@ def changes(effects: Effects) -> list[AlarmCode]:
     """What it says of the link."""
     told = [effect.code for effect in effects if isinstance(effect, Alarm)]
     return [code for code in told if code in (AlarmCode.ISOLATED, AlarmCode.REJOINED)]
-
-
-def hellos(effects: Effects) -> int:
-    """How often it says hello."""
-    said = [effect.message for effect in effects if isinstance(effect, Publish)]
-    return sum(isinstance(message, Hello) for message in said)
 
 
 def delayed(desk: Desk, until: float) -> list[tuple[float, Message]]:
