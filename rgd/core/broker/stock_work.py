@@ -215,7 +215,8 @@ class StockWork:
         self.groups_worked += len(rows)
         if not rows:
             return
-        columns = UsageColumns.of(*(self._row(key, usage) for key, usage in rows))
+        # A report may have a group twice; its last amounts count.
+        columns = UsageColumns.of(*(self._row(*row) for row in dict(rows).items()))
         report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
         self._sharing.refresh(self._usage.apply(report), self._now, at_once=False)
         self._changed.update((key.group, None) for key, _ in rows)

@@ -78,6 +78,15 @@ def test_usage_of_a_stock_broker_is_a_row_and_lowers_the_share(desk: Desk) -> No
     assert sum(share.messages or 0 for share in desk.broker.shares(key()).values()) == 100_000
 
 
+def test_a_group_that_a_report_has_twice_has_one_row_that_leaves(desk: Desk) -> None:
+    stock(desk, 2020, used(150), used(40))
+    held = desk.broker.usage.count_of(S1)
+    stock(desk, 7020, GroupUsage("other", Pair(1, 0), ZERO))
+
+    assert held == 1
+    assert desk.broker.usage.rows(key()).keys().isdisjoint({S1})
+
+
 def test_one_that_uses_little_is_led_to_all_that_it_may_have(desk: Desk) -> None:
     desk.hold_own(report("b1", usage(500), sequence=100), 2010)
     assert told(140) in stock(desk, 2020, used(100))
