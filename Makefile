@@ -87,10 +87,8 @@ bench: $(STAMP) ## every benchmark, a line of JSON each (bench/README.md names t
 	done
 
 .PHONY: docs
-docs: $(STAMP) ## generate the generated pages of docs/ from their modules
-	@$(BIN)/python -m rgd.config.reference > docs/configuration.md
-	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
-	@$(BIN)/python -m rgd.app.events > docs/events.md
+docs: $(STAMP) ## write the tables of docs/ that declarations in the code say
+	@$(BIN)/python -m tests.tidy.pages
 	@$(BIN)/python -m rgd.analysis.lake_schema docs/lake.md
 
 .PHONY: dashboards

@@ -5,11 +5,10 @@ Not covered: whether the table's prose is right.
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from rgd.app.events import EVENTS, LIBRARY, add_code, page
+from rgd.app.events import EVENTS, LIBRARY, add_code
 from rgd.core.broker.effects import AlarmCode
 from tests.tidy import tree
 
@@ -86,8 +85,3 @@ def test_a_call_that_logs_is_found(source: str, found: tuple[str, str]) -> None:
 )
 def test_a_line_has_its_code(line: dict[str, str], code: str) -> None:
     assert add_code(None, "info", line)["code"] == code
-
-
-def test_the_committed_page_is_fresh() -> None:
-    path = Path(tree.ROOT) / "docs" / "events.md"
-    assert path.read_text(encoding="utf-8") == page(), "run `make docs`"

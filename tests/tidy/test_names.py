@@ -2,7 +2,7 @@
 
 Prose is every page, and the docstrings and comments of every module. The changelog is history and may
 name what is gone. Not covered: a module that is named by its last part alone (`rounds`), settings and metrics
-(their pages are generated).
+(their tables are generated).
 """
 
 import ast

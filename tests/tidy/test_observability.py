@@ -15,10 +15,11 @@ import yaml
 
 from observability.make_dashboards import FOLDER, texts
 from rgd.adapters.metrics.registry import METRICS
-from rgd.app.events import EVENTS, runbook_anchor
+from rgd.app.events import EVENTS
 from tests.support import components
 from tests.support.recorded_faults import FAULTS, PAGES
 from tests.tidy import tree
+from tests.tidy.pages import runbook_anchor
 
 ALERTS = "observability/alerts.yaml"
 RUNBOOKS = "docs/runbooks.md"
