@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rgd.adapters.http.errors import status_of
+from rgd.adapters.http.errors import STATUS, Statuses, status_of
 from rgd.adapters.http.reply import NO_HEADERS, Reply, encode, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.backlog.model import QuotaType
@@ -94,13 +94,17 @@ class ItemReason(Struct, gc=False):
     reason: str
 
 
-def item_reason(error: RgdError) -> ItemReason:
+def item_reason(error: RgdError, statuses: Statuses = STATUS) -> ItemReason:
     """The answer to an item at fault.
+
+    Args:
+        error: what is wrong with it.
+        statuses: as in `errors`.
 
     Raises:
         RgdError: the error itself, if nobody foresaw it.
     """
-    status = status_of(error)
+    status = status_of(error, statuses)
     if status is None:
         raise error
     return ItemReason(status, cut_reason(str(error)))

@@ -20,7 +20,7 @@ from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.paging import PAGE_BYTES, PAGE_QUERY, page_names, page_of
-from rgd.adapters.http.plane_errors import BacklogMissing, BacklogsFull
+from rgd.adapters.http.plane_errors import STATUS, BacklogMissing, BacklogsFull
 from rgd.adapters.http.reply import (
     NO_CONTENT,
     NO_HEADERS,
@@ -173,7 +173,7 @@ class Backlogs:
             tenant = check_entity(body.tenant, "tenant")
             return self._report_of(topic_of(namespace_of(tenant, body.namespace), body.topic), body)
         except RgdError as exc:
-            return item_reason(exc)
+            return item_reason(exc, STATUS)
 
     def _report_of(self, topic: str, body: BacklogBody) -> TopicBacklog:
         read_at_ms = _or_none(body.read_at_ms)
@@ -194,7 +194,7 @@ class Backlogs:
         try:
             return self._answer(report)
         except BacklogsFull as exc:
-            return item_reason(exc)
+            return item_reason(exc, STATUS)
 
     def _answer(self, report: TopicBacklog) -> PushAnswer:
         view = self._door.backlog(report.topic)
