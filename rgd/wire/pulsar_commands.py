@@ -15,12 +15,12 @@ from google.protobuf.message import DecodeError
 
 from rgd.wire.api_pb2 import BaseCommand, MessageIdData
 from rgd.wire.errors import Malformed, Oversize, Reason
-from rgd.wire.pulsar_delivery import METADATA_MAX, PAYLOAD_MAX
+from rgd.wire.pulsar_delivery import PAYLOAD_MAX
 
 #: Largest command, in bytes.
 COMMAND_MAX: Final = 64 << 10
-#: Largest frame whose entry is kept, in bytes.
-FRAME_MAX: Final = PAYLOAD_MAX + METADATA_MAX + COMMAND_MAX
+#: Largest frame whose entry is kept, in bytes: Pulsar's own largest message, with room for what a broker adds.
+FRAME_MAX: Final = PAYLOAD_MAX + (256 << 10) + COMMAND_MAX
 #: What a client of this protocol's version understands; brokers of Pulsar 2.10 and later speak it.
 PROTOCOL_VERSION: Final = 19
 CLIENT_VERSION: Final = "rgd"

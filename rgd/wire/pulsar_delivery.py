@@ -12,9 +12,7 @@ The connection is in `rgd.adapters.exchange.pulsar_reader`, its commands are in 
 """
 
 import struct
-import sys
-import zlib
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import google_crc32c
 from google.protobuf.message import DecodeError
@@ -22,14 +20,10 @@ from google.protobuf.message import DecodeError
 from rgd.wire.api_pb2 import DeliveredMetadata, SingleMessageMetadata
 from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame, WireError
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 #: Largest payload of an entry, compressed or not, in bytes; Pulsar's own default.
 PAYLOAD_MAX: Final = 5 << 20
-METADATA_MAX: Final = 256 << 10
+#: As large, because the broker counts the messages of a batch that large metadata declare.
+METADATA_MAX: Final = PAYLOAD_MAX
 #: Most messages of a batch; Pulsar's clients send up to 1,000.
 BATCH_MESSAGES_MAX: Final = 16_384
 
@@ -41,8 +35,7 @@ _MAGIC_CRC32C: Final = b"\x0e\x01"
 _MAGIC_SIZE: Final = 2
 _U32: Final = struct.Struct(">I")
 _NONE: Final = 0
-#: A window of 8 MiB: no payload within the limit needs more.
-_ZSTD_OPTIONS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
+_LZ4: Final = 1
 
 
 class DeliveredMessage(NamedTuple):
@@ -60,9 +53,9 @@ class Delivered(NamedTuple):
     """What a delivered entry contains."""
 
     messages: tuple[DeliveredMessage, ...]
-    #: As how many messages the broker counted it; so many permits a reader returns. None: its metadata cannot be
-    #: read, so nobody here knows.
-    permits: int | None
+    #: As how many messages the broker counted it; so many permits a reader returns. Pulsar counts an entry whose
+    #: metadata cannot be read as one.
+    permits: int
     #: By the clock of whoever sent it, in milliseconds since 1970.
     published_ms: int = 0
     #: Why it cannot be read; None if it can.
@@ -71,13 +64,19 @@ class Delivered(NamedTuple):
 
 def read_delivery(data: bytes) -> Delivered:
     """Read an entry as it is delivered behind its command."""
-    permits: int | None = None
+    permits = 1
     try:
-        metadata, payload = _split(data)
+        start, checksum = _checksum(data)
+        end = _behind("message metadata", data, start)
+        metadata = DeliveredMetadata.FromString(data[start + _U32.size : end])
         permits = max(metadata.num_messages_in_batch, 1)
+        if checksum is not None and google_crc32c.value(data[start:]) != checksum:
+            raise ChecksumMismatch(start - _U32.size)
+        if len(data) - end > PAYLOAD_MAX:
+            raise Oversize("payload", len(data) - end, PAYLOAD_MAX)
         # Markers are Pulsar's own, and not for readers.
         is_marker = metadata.HasField("marker_type")
-        messages = () if is_marker else _messages(metadata, payload)
+        messages = () if is_marker else _messages(metadata, data[end:])
         return Delivered(messages, permits, metadata.publish_time)
     except WireError as exc:
         fault = exc
@@ -86,22 +85,15 @@ def read_delivery(data: bytes) -> Delivered:
     return Delivered((), permits, fault=fault)
 
 
-def _split(data: bytes) -> tuple[DeliveredMetadata, bytes]:
-    """Metadata and payload, once the checksum is right."""
+def _checksum(data: bytes) -> tuple[int, int | None]:
+    """Where the metadata's size stands, and the checksum of all from there on, if there is one."""
     position = 0
     if data.startswith(_MAGIC_BROKER):
         position = _behind("broker entry metadata", data, _MAGIC_SIZE)
-    if data.startswith(_MAGIC_CRC32C, position):
-        at = position + _MAGIC_SIZE
-        expected = _u32(data, at)
-        position = at + _U32.size
-        if google_crc32c.value(data[position:]) != expected:
-            raise ChecksumMismatch(at)
-    end = _behind("message metadata", data, position)
-    metadata = DeliveredMetadata.FromString(data[position + _U32.size : end])
-    if len(data) - end > PAYLOAD_MAX:
-        raise Oversize("payload", len(data) - end, PAYLOAD_MAX)
-    return metadata, data[end:]
+    if not data.startswith(_MAGIC_CRC32C, position):
+        return position, None
+    at = position + _MAGIC_SIZE
+    return at + _U32.size, _u32(data, at)
 
 
 def _behind(what: str, data: bytes, position: int) -> int:
@@ -140,51 +132,19 @@ def _plain(metadata: DeliveredMetadata, payload: bytes) -> bytes:
     size = metadata.uncompressed_size
     if size > PAYLOAD_MAX:
         raise Oversize("payload, decompressed", size, PAYLOAD_MAX)
-    try:
-        plain = _decompressed(metadata.compression, payload, size)
-    except (zlib.error, zstd.ZstdError, ValueError, EOFError) as exc:
-        raise Malformed(Reason.UNPARSABLE, f"compressed payload: {exc}") from exc
-    if len(plain) != size:
-        text = f"compressed payload: {len(plain)} bytes or more, said to be {size}"
-        raise Malformed(Reason.BAD_STRUCTURE, text)
-    return plain
-
-
-def _decompressed(compression: int, payload: bytes, size: int) -> bytes:
-    """At most one byte more than `size`.
-
-    Raises:
-        Malformed: rgd does not read this compression.
-        zlib.error, zstd.ZstdError, ValueError, EOFError: it is not so compressed.
-    """
-    match compression:
-        case 1:
-            return _lz4(payload, size)
-        case 2:
-            return _whole(zlib.decompressobj(), payload, size)
-        case 3:
-            return _whole(zstd.ZstdDecompressor(options=_ZSTD_OPTIONS), payload, size)
-        case _:
-            text = f"payload: compression {compression}; expected none, LZ4, zlib or zstd"
-            raise Malformed(Reason.UNPARSABLE, text)
-
-
-def _whole(decompressor: Any, payload: bytes, size: int) -> bytes:
-    """All of a stream that ends; both libraries have the same interface."""
-    plain: bytes = decompressor.decompress(payload, size + 1)
-    if len(plain) <= size and not decompressor.eof:
-        raise EOFError("it is cut off")
-    return plain
-
-
-def _lz4(payload: bytes, size: int) -> bytes:
+    if metadata.compression != _LZ4:
+        text = f"payload: compression {metadata.compression}; expected none or LZ4"
+        raise Malformed(Reason.UNPARSABLE, text)
     # Only stock brokers compress so: rgd alone works without the library.
     import lz4.block  # noqa: PLC0415
 
     try:
         plain: bytes = lz4.block.decompress(payload, uncompressed_size=size)
-    except lz4.block.LZ4BlockError as exc:
-        raise ValueError(str(exc)) from exc
+    except (lz4.block.LZ4BlockError, ValueError) as exc:
+        raise Malformed(Reason.UNPARSABLE, f"compressed payload: {exc}") from exc
+    if len(plain) != size:
+        text = f"compressed payload: {len(plain)} bytes, said to be {size}"
+        raise Malformed(Reason.BAD_STRUCTURE, text)
     return plain
 
 

@@ -7,9 +7,7 @@ Why: pulsar-client trusts the sizes that a message declares, and a false one end
 (`docs/decisions/0042-rgd-reads-pulsar-itself.md`). rgd still publishes with pulsar-client.
 How: a lookup finds the topic's broker, through Pulsar's proxies too; the subscription is exclusive, not durable,
 and of a new name each time. The broker may send `RECEIVER_QUEUE_MAX` messages ahead; as many permits as it
-counted go back to it, also for what was skipped, or it would stop sending. How it counted an entry whose metadata
-cannot be read, or that declares an absurd number of messages, is not known: the reader then goes on behind it over
-another connection. A reader of new messages also returns what came over the former one meanwhile, some of it twice.
+counted go back to it, also for what was skipped, or it would stop sending.
 One thread calls everything but `ask`, `wake`, `stop` and `close`.
 """
 
@@ -44,7 +42,7 @@ from rgd.wire.api_pb2 import (
     MessageIdData,
 )
 from rgd.wire.pulsar_commands import Frame
-from rgd.wire.pulsar_delivery import BATCH_MESSAGES_MAX, read_delivery
+from rgd.wire.pulsar_delivery import read_delivery
 
 #: Most messages that the broker may send ahead.
 RECEIVER_QUEUE_MAX: Final = 1000
@@ -97,7 +95,6 @@ class PulsarReader:
         self._permits = 0
         self._last: MessageIdData | None = None
         self._acknowledged: MessageIdData | None = None
-        self._must_resume = False
         self._request_id = 0
         #: Entries that could not be read, and were skipped.
         self.unreadable = 0
@@ -134,8 +131,6 @@ class PulsarReader:
             ConnectionLost: the connection broke, or the broker no longer serves the topic.
         """
         try:
-            if self._must_resume:
-                self._resume()
             connection = self._connected()
             self._send_queries(connection)
             if not self._waiting:
@@ -182,29 +177,22 @@ class PulsarReader:
         if command.type == wire.CLOSE_CONSUMER:
             raise ConnectionLost("the broker no longer serves the topic")
         if command.type == wire.PONG and self._sent:
-            self._answered()
+            with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
+                self._sent.popleft().set_result(None)
         self.has_ended |= command.type == wire.REACHED_END
         if command.type != wire.MESSAGE:
             return
         at = self._last = command.message.message_id
         if entry is None:
-            self._must_resume = True
-            return self._skip("larger than any that Pulsar takes by default")
+            self._skip("larger than any that Pulsar takes by default")
+            return self._return_permits(connection, 1)
         delivered = read_delivery(entry)
         if delivered.fault is not None:
             self._skip(str(delivered.fault))
         for index, key, payload in delivered.messages:
             position = (at.ledgerId, at.entryId, index)
             yield Delivery(position, key, payload, delivered.published_ms)
-        if delivered.permits is None or delivered.permits > BATCH_MESSAGES_MAX:
-            self._must_resume = True
-        else:
-            self._return_permits(connection, delivered.permits)
-
-    def _answered(self) -> None:
-        """The broker has answered the first query."""
-        with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
-            self._sent.popleft().set_result(None)
+        self._return_permits(connection, delivered.permits)
 
     def _skip(self, reason: str) -> None:
         self.unreadable += 1
@@ -252,27 +240,11 @@ class PulsarReader:
 
     # Joining.
 
-    def _resume(self) -> None:
-        """Read on from here, over another connection, because the permits of this one cannot be known any more."""
-        start = _behind(self._last) if self.from_start else wire.LATEST
-        former = self._connection
-        try:
-            self._open_once(Deadline(self._settings.open_timeout_s), start)
-        except Refused as exc:
-            raise ConnectionLost(str(exc)) from exc
-        if former is not None:
-            if not self.from_start:
-                # What was published meanwhile came over this one, some of it over both.
-                self._waiting.extendleft(reversed(_rest_of(former)))
-            former.close()
-
-    def _open_once(self, deadline: Deadline, start: MessageIdData | None = None) -> None:
-        """Read from `start` on; None: as from_start says. No lookup begins after the deadline."""
-        if start is None:
-            start = wire.EARLIEST if self.from_start else wire.LATEST
+    def _open_once(self, deadline: Deadline) -> None:
+        """Join once; no lookup begins after the deadline."""
         connection = self._owner(deadline)
         try:
-            self._subscribe(connection, start)
+            self._subscribe(connection)
         except BaseException:
             connection.close()
             raise
@@ -283,15 +255,10 @@ class PulsarReader:
         if not is_wanted:
             connection.close()
             raise ConnectionLost("closed meanwhile")
-        self._must_resume = False
-        # The broker has answered since they were sent. Asked again, they would wait for ever where something
-        # unreadable always comes before the answer.
-        while self._sent:
-            self._answered()
         self._waiting.extend(connection.early)
         connection.early.clear()
 
-    def _subscribe(self, connection: PulsarConnection, start: MessageIdData) -> None:
+    def _subscribe(self, connection: PulsarConnection) -> None:
         subscribe = CommandSubscribe(
             topic=self._topic,
             subscription=f"rgd-{uuid.uuid4().hex}-reader",
@@ -299,7 +266,7 @@ class PulsarReader:
             consumer_id=_CONSUMER_ID,
             request_id=self._next_request(),
             durable=False,
-            start_message_id=start,
+            start_message_id=wire.EARLIEST if self.from_start else wire.LATEST,
             read_compacted=self.from_start,
         )
         connection.send(BaseCommand(type=wire.SUBSCRIBE, subscribe=subscribe))
@@ -374,20 +341,6 @@ class PulsarReader:
     def _next_request(self) -> int:
         self._request_id += 1
         return self._request_id
-
-
-def _behind(last: MessageIdData | None) -> MessageIdData | None:
-    """Where to read on from: a broker delivers the entry that it is given as a start once more."""
-    return last and MessageIdData(ledgerId=last.ledgerId, entryId=last.entryId + 1)
-
-
-def _rest_of(connection: PulsarConnection) -> list[Frame]:
-    """What has come over a connection and was not received yet."""
-    rest: list[Frame] = []
-    with contextlib.suppress(ConnectionLost):
-        while len(rest) < RECEIVER_QUEUE_MAX and (frames := connection.receive(0)):
-            rest += frames
-    return rest
 
 
 def _target(found: CommandLookupTopicResponse, asked: Address) -> Address:

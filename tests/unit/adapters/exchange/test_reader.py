@@ -15,7 +15,7 @@ import pytest
 
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import COMMAND_BYTES, ConnectionLost, Refused
-from rgd.adapters.exchange.pulsar_reader import PulsarReader
+from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX, PulsarReader
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
@@ -29,7 +29,6 @@ from rgd.wire.api_pb2 import (
     CommandSuccess,
     MessageIdData,
 )
-from rgd.wire.frame import Entry, encode_entry
 from rgd.wire.pulsar_commands import FrameBuffer, framed
 
 TOPIC = "non-persistent://public/rgd/usage"
@@ -220,65 +219,19 @@ def test_a_query_is_answered_and_the_loss_of_the_broker_is_noticed() -> None:
         assert not reader.is_connected
 
 
-#: Without metadata: nobody knows as how many messages the broker counted it, so it takes a new connection.
-UNREADABLE = BaseCommand(
-    type=wire.MESSAGE,
-    message=CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1)),
-)
-
-
-def message(payload: bytes) -> bytes:
-    """A message as a broker delivers it."""
-    entry = encode_entry(Entry("producer", 0, 0, payload))
-    command = framed(UNREADABLE)
-    size = int.from_bytes(command[:4], "big") + len(entry)
-    return size.to_bytes(4, "big") + command[4:] + entry
-
-
-def test_a_query_outlives_a_connection_that_is_replaced() -> None:
+def test_permits_go_back_for_what_cannot_be_read() -> None:
+    unreadable = BaseCommand(
+        type=wire.MESSAGE,
+        message=CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1)),
+    )
     with brokers(1) as (broker,):
         reader = reader_of(broker.url)
         reader.open()
-
-        def no_answer(_: BaseCommand) -> list[BaseCommand]:
-            del broker.answers[wire.PING]
-            return [UNREADABLE]
-
-        broker.answers[wire.PING] = no_answer
-        query = reader.ask()
-        for _ in range(TIMEOUT_S):
-            if not query.done():
-                assert not list(reader.read(1))
-        assert query.done()
-        assert broker.types().count(wire.SUBSCRIBE) == 2
-        reader.close()
-
-
-def test_a_query_is_answered_where_each_connection_begins_with_something_unreadable() -> None:
-    with brokers(1) as (broker,):
-        broker.answers[wire.FLOW] = lambda _: [UNREADABLE]
-        reader = reader_of(broker.url)
-        reader.open()
-        query = reader.ask()
-        for _ in range(10):
-            assert not list(reader.read(1))
-        assert query.done()
-        reader.close()
-
-
-def test_new_messages_are_read_that_come_while_the_connection_is_replaced() -> None:
-    with brokers(1) as (broker,):
-        reader = reader_of(broker.url)
-        reader.open()
-        broker.send(framed(UNREADABLE))
-        assert not list(reader.read(TIMEOUT_S))
-
-        def published(_: BaseCommand) -> list[BaseCommand]:
-            broker.send(message(b"hello"))
-            return [BaseCommand(type=wire.SUCCESS, success=CommandSuccess(request_id=1))]
-
-        broker.answers[wire.SUBSCRIBE] = published
-        assert [delivery.payload for delivery in reader.read(TIMEOUT_S)] == [b"hello"]
+        broker.heard.clear()
+        broker.send(framed(unreadable) * (RECEIVER_QUEUE_MAX // 2))
+        while reader.unreadable < RECEIVER_QUEUE_MAX // 2:
+            assert not list(reader.read(TIMEOUT_S))
+        assert broker.wait_for(wire.FLOW).flow.messagePermits == RECEIVER_QUEUE_MAX // 2
         reader.close()
 
 
