@@ -24,8 +24,8 @@ import psutil
 from bench.harness import Figures, run
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.ports.exchange import ExchangeDown
+from tests.support.pulsar_operator import ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tcp_proxy import TcpProxy
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Figures, run
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from tests.support.killed_pulsar import Held, cluster_on, until_served
+from tests.support.pulsar_operator import ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 

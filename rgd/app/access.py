@@ -4,20 +4,20 @@ Law: only here settings become what the adapters of the exchange take, so no con
 token or certificates. Files are named here and read by the adapters, each time they connect.
 """
 
-import asyncio
-import ssl
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from rgd.adapters.exchange.credentials import read_token
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
-from rgd.adapters.exchange.pulsar_admin import NamespaceState, ensure_namespace, look_at
+from rgd.adapters.exchange.pulsar_errors import namespace_commands
 from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.adapters.exchange.seal import SealSettings
-from rgd.adapters.stock.client import StockSettings
+from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.namespaces import NamespaceState, ensure_namespace, look_at
 from rgd.app.clock import SystemClock
 from rgd.config.settings import ExchangeSettings
-from rgd.config.values import EMBEDDED, urls_of
+from rgd.config.values import EMBEDDED
 from rgd.ports.exchange import ExchangeDown
+from rgd.ports.stock import StockDown, StockError
 
 
 def pulsar_settings(exchange: ExchangeSettings) -> PulsarSettings:
@@ -43,8 +43,8 @@ def stock_settings(exchange: ExchangeSettings) -> StockSettings:
     assert exchange.admin_url is not None, "rgd.config.relations checks it"
     return StockSettings(
         exchange.admin_url,
-        token_file=_admin_token_file(exchange),
-        ca_file=_admin_ca(exchange),
+        token_file=exchange.admin_token_file or exchange.token_file,
+        ca_file=exchange.admin_ca_file or exchange.tls_ca,
         cert_file=exchange.tls_cert,
         key_file=exchange.tls_key,
     )
@@ -56,10 +56,9 @@ async def make_namespace(exchange: ExchangeSettings, namespace: str) -> None:
     Raises:
         ExchangeDown: it cannot be made; the message says what to do.
     """
-    if exchange.admin_url is None:
-        return
-    token, trust = await asyncio.to_thread(_admin_credentials, exchange)
-    await ensure_namespace(urls_of(exchange.admin_url), namespace, token, trust)
+    if exchange.admin_url is not None:
+        async with _admin(exchange, namespace) as client:
+            await ensure_namespace(client, namespace)
 
 
 async def look_at_namespace(exchange: ExchangeSettings, namespace: str) -> NamespaceState:
@@ -68,36 +67,26 @@ async def look_at_namespace(exchange: ExchangeSettings, namespace: str) -> Names
     Raises:
         ExchangeDown: the admin API cannot be asked; the message says what to do.
     """
-    assert exchange.admin_url is not None, "whoever asks has one"
-    token, trust = await asyncio.to_thread(_admin_credentials, exchange)
-    return await look_at(urls_of(exchange.admin_url), namespace, token, trust)
+    async with _admin(exchange, namespace) as client:
+        return await look_at(client, namespace)
 
 
-def _admin_token_file(exchange: ExchangeSettings) -> Path | None:
-    return exchange.admin_token_file or exchange.token_file
-
-
-def _admin_ca(exchange: ExchangeSettings) -> Path | None:
-    return exchange.admin_ca_file or exchange.tls_ca
-
-
-def _admin_credentials(exchange: ExchangeSettings) -> tuple[str | None, ssl.SSLContext | None]:
-    token_file, ca_file = _admin_token_file(exchange), _admin_ca(exchange)
-    token = None
-    if token_file is not None:
-        setting = (
-            "exchange.admin_token_file" if exchange.admin_token_file else "exchange.token_file"
-        )
-        token = read_token(token_file, setting)
-    if ca_file is None and exchange.tls_cert is None:
-        return token, None
+@asynccontextmanager
+async def _admin(exchange: ExchangeSettings, namespace: str) -> AsyncIterator[StockClient]:
+    """The admin API; what it answers instead of working is ExchangeDown, with a remedy."""
+    client, at = StockClient(stock_settings(exchange)), f"the admin API at {exchange.admin_url}"
     try:
-        trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-        if exchange.tls_cert is not None:
-            trust.load_cert_chain(exchange.tls_cert, exchange.tls_key)
-    except (OSError, ValueError) as exc:
+        yield client
+    except StockDown as exc:
         raise ExchangeDown(
-            f"certificates for the admin API ({ca_file}, {exchange.tls_cert}): {exc}; check "
-            "exchange.admin_ca_file, or exchange.tls_ca, tls_cert and tls_key"
+            f"{at} cannot be reached: {exc}; check exchange.admin_url, or leave it out if the namespace exists"
         ) from exc
-    return token, trust
+    except StockError as exc:
+        tenant = namespace.partition("/")[0]
+        raise ExchangeDown(
+            f"{at}: {exc}; set exchange.admin_token_file to a token of a role that administers the tenant "
+            f"(pulsar-admin tenants update {tenant} --admin-roles ROLE), or leave out exchange.admin_url and "
+            f"{namespace_commands(namespace)}"
+        ) from exc
+    finally:
+        await client.close()

@@ -6,14 +6,18 @@ answers within `TIMEOUT_S`.
 
 import asyncio
 import json
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections import deque
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from rgd.app.access import make_namespace
+from rgd.config.settings import ExchangeSettings
 from tests.support.pulsar_standalone import PulsarStandalone
 
 TIMEOUT_S = 60
@@ -132,3 +136,17 @@ class Operator:
         path = full.replace("://", "/")
         await self.call("PUT", path)
         await self.call("PUT", f"{path}/subscription/{subscription}", "latest")
+
+
+async def ensure_namespace(admin_url: str, namespace: str, token: str | None = None) -> None:
+    """Make a namespace as a daemon does that has this admin URL, and a token.
+
+    Raises:
+        ExchangeDown: as `make_namespace`.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".token") as file:
+        file.write(token or "")
+        file.flush()
+        named = Path(file.name) if token is not None else None
+        settings = ExchangeSettings(admin_url=admin_url, admin_token_file=named)
+        await make_namespace(settings, namespace)

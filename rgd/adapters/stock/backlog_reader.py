@@ -123,13 +123,16 @@ class StockBacklogReader(StockBacklogs):
             if upto is None:
                 return EvictionOutcome.PASSED, ""
             if eviction.published_before_ms is None:
-                await self._client.post(
-                    f"{base}/expireMessages", _message_id(eviction.topic, upto), at=self._own
+                await self._client.send(
+                    "POST",
+                    f"{base}/expireMessages",
+                    _message_id(eviction.topic, upto),
+                    at=self._own,
                 )
             else:
                 age_ms = self._unix_ms() - eviction.published_before_ms
                 seconds = min(max(1, -(-age_ms // 1000)), SECONDS_MAX)
-                await self._client.post(f"{base}/expireMessages/{seconds}", at=self._own)
+                await self._client.send("POST", f"{base}/expireMessages/{seconds}", at=self._own)
         except (Moved, Missing) as error:
             return EvictionOutcome.GONE, str(error)
         except StockError as error:

@@ -174,10 +174,12 @@ class StockClient:
         """The headers that a GET would answer; raises as `get`."""
         return (await self._reply("HEAD", path, at=at)).headers
 
-    async def post(self, path: str, body: object = None, *, at: str) -> None:
-        """Post a JSON body to one broker; raises as `get`."""
+    async def send(
+        self, method: str, path: str, body: object = None, *, at: str | None = None
+    ) -> None:
+        """Send a JSON body, perhaps to one broker; raises as `get`."""
         data = None if body is None else msgspec.json.encode(body)
-        await self._reply("POST", path, data, at=at)
+        await self._reply(method, path, data, at=at)
 
     async def close(self) -> None:
         """Close every connection."""

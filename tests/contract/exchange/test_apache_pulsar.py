@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.exchange.pulsar_admin import COMPACTION_THRESHOLD_BYTES, ensure_namespace
 from rgd.adapters.exchange.pulsar_session import PulsarSession
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.adapters.stock.namespaces import COMPACTION_THRESHOLD_BYTES
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     NAMESPACE,
@@ -26,7 +26,7 @@ from tests.contract.exchange.backends import (
     read,
     until,
 )
-from tests.support.pulsar_operator import Operator
+from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 
 pytestmark = pytest.mark.pulsar

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
+from rgd.adapters.stock.namespaces import SYSTEM_NAMESPACE
 from tests.contract.exchange.backends import PulsarBackend, hear, open_all
-from tests.support.pulsar_operator import Operator
+from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
 from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.namespaces import SYSTEM_NAMESPACE
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import RgdDaemon
 from rgd.app.doctor.exchange import Whereabouts, admin
@@ -34,6 +34,7 @@ from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockRefused
 from tests.contract.exchange.backends import lost
 from tests.support.exchanges import hears_itself
+from tests.support.pulsar_operator import ensure_namespace
 from tests.support.pulsar_standalone import CLUSTER, pulsar_shell
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 

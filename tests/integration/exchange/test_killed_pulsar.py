@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from tests.support.killed_pulsar import cluster_on, until_served
+from tests.support.pulsar_operator import ensure_namespace
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
 pytestmark = [pytest.mark.pulsar, pytest.mark.slow, pytest.mark.xdist_group("killed-pulsar")]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
@@ -24,7 +23,7 @@ from rgd.wire.policies import decode_policy
 from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
-from tests.support.pulsar_operator import Operator
+from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tcp_proxy import TcpProxy
 
