@@ -3,8 +3,8 @@
 Law: indexes are continuous and broker time never runs backwards, over segments, restarts and jumps of
 the clock. `synced_index` is never above the last entry of a successful sync.
 Every method may raise OSError. Then nothing is open any more, complete entries are kept and
-counted, and `resume` continues from the content on disk. An unsynced segment whose sync failed is never
-appended to again, because the operating system reports such a failure once and drops the pages.
+counted, and `resume` continues behind the content on disk. A segment that was closed, by whatever, is never appended
+to again: it may be in the tier, and of a failed sync the operating system drops the pages and reports it once.
 
 What is logged is encoded here, in the thread that writes: a segment begins with the policies in force, and
 records continue one another within it (`rgd.wire.log_records`). What cannot be encoded is left out, counted
@@ -26,7 +26,7 @@ from rgd.adapters.usagelog.files import FolderLock, sync_path
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.intercepting import added_by
 from rgd.adapters.usagelog.open_segment import Encoded, OpenSegment
-from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
+from rgd.adapters.usagelog.recovery import Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
@@ -149,8 +149,7 @@ class Appender:
         """
         self._lock.acquire()
         tail = recover(self._folder)
-        is_first = self._sequence_base is None
-        if is_first:
+        if self._sequence_base is None:
             self._sequence_base = tail.next_sequence_id
             self._last_sequence = tail.next_sequence_id - 1
             self.damaged = tail.damaged
@@ -160,7 +159,7 @@ class Appender:
         latest = min(tail.last_timestamp, TIMESTAMP_MAX)
         self._last_timestamp = max(self._last_timestamp, latest)
         with self._closing_on_error():
-            self._go_on(tail, is_first=is_first)
+            self._go_on(tail)
         self._is_ready = True
 
     def write(self, batch: Sequence[Pending]) -> None:
@@ -210,11 +209,8 @@ class Appender:
         self._is_ready = False
         self._lock.release()
 
-    def _go_on(self, tail: Tail, *, is_first: bool) -> None:
-        """Open the last segment of the log, or skip it, so that `write` begins a new one.
-
-        Nothing is appended to what an earlier process wrote: it may be in the tier.
-        """
+    def _go_on(self, tail: Tail) -> None:
+        """Find out what of the log is on disk; `write` begins a new segment."""
         if self._is_syncing and tail.path is not None and tail.path != self._suspect:
             try:
                 sync_path(tail.path)
@@ -222,14 +218,10 @@ class Appender:
                 self._suspect = tail.path
                 raise
             sync_path(self._folder)
-        can_append = tail.path != self._suspect and tail.next_index == self.next_index
-        if tail.segment is None or not can_append:
+        if tail.path is None or tail.path == self._suspect or tail.next_index != self.next_index:
             # The entries may be in a segment that can no longer be synced.
             self.doubt_unsynced()
-            return
-        if not (is_first and tail.segment.size):
-            self._open(tail.segment)
-        if self._is_syncing:
+        elif self._is_syncing:
             self._count_synced()
 
     def _items_of(self, pending: Pending) -> deque[Item] | None:
@@ -330,8 +322,7 @@ class Appender:
         if self._segment is not None and self._is_syncing:
             self._sync(self._segment)
         self._close_segment()
-        path = self._folder / segment_name(self.next_index)
-        self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0))
+        self._open(self._folder / segment_name(self.next_index))
         if self._is_syncing:
             sync_path(self._folder)
         # The new segment stands for the next index, so the log may lose every other one.
@@ -341,24 +332,14 @@ class Appender:
         for part in self._encoder.begin_segment():
             self._put(self._encoded(part, pending), is_offered=False)
 
-    def _open(self, end: OpenEnd) -> None:
+    def _open(self, path: Path) -> None:
         # Opening a FIFO of this name would wait for its reader.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(end.path, flags, 0o644)
-        if os.fstat(descriptor).st_size != end.size:
+        descriptor = os.open(path, flags, 0o644)
+        if os.fstat(descriptor).st_size:
             os.close(descriptor)
-            raise FileExistsError(
-                errno.EEXIST, "another process writes to this segment", str(end.path)
-            )
-        marks = MarkWriter(end.path, since_mark=end.since_mark)
-        self._segment = OpenSegment(
-            end.path,
-            descriptor,
-            end.size,
-            end.first_timestamp,
-            marks,
-            has_offered=end.size > 0,
-        )
+            raise FileExistsError(errno.EEXIST, "another process writes to this segment", str(path))
+        self._segment = OpenSegment(path, descriptor, MarkWriter(path))
 
     def _sync(self, segment: OpenSegment) -> None:
         try:

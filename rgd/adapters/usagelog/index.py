@@ -23,9 +23,8 @@ MARK_EVERY: Final = 128
 class MarkCounter:
     """Decides which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
 
-    def __init__(self, since_mark: int = 0) -> None:
-        """Continue `since_mark` entries after a mark, including the marked one; 0: a mark is due."""
-        self._since_mark = since_mark
+    def __init__(self) -> None:
+        self._since_mark = 0
 
     def mark_for(self, header: Header) -> Mark | None:
         """Count an entry; returns its mark if it gets one."""
@@ -39,13 +38,10 @@ class MarkCounter:
 class MarkWriter:
     """Adds marks to the index of the segment that is being written; never raises."""
 
-    def __init__(self, segment: Path, *, since_mark: int) -> None:
-        """Continue an index (`since_mark` as in `MarkCounter`), or begin one if it is 0."""
-        self._counter = MarkCounter(since_mark)
+    def __init__(self, segment: Path) -> None:
+        self._counter = MarkCounter()
         self._descriptor: int | None = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
-        if since_mark == 0:
-            flags |= os.O_TRUNC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
         with contextlib.suppress(OSError):
             self._descriptor = os.open(index_path(segment), flags, 0o644)
 

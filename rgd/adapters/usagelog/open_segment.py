@@ -35,11 +35,11 @@ class OpenSegment:
 
     path: Path
     descriptor: int
-    size: int
-    first_timestamp: int | None
     marks: MarkWriter
+    size: int = 0
+    first_timestamp: int | None = None
     #: Whether it has more than what a segment begins with.
-    has_offered: bool
+    has_offered: bool = False
 
     def takes(self, entry: Encoded, settings: UsageLogSettings) -> bool:
         """Whether an entry fits: the first one always.

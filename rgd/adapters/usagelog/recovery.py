@@ -3,7 +3,7 @@
 Law: after any crash, the log continues after its last complete entry with the next index, a time
 not below the last one and a higher sequence id. Only two things are ever truncated: an incomplete last
 entry, and zeros at the end (a file system that allocated space and lost the bytes). Other damage
-stays for the reader to report. A segment that ends in damage is left alone and a new one is begun.
+stays for the reader to report.
 
 Only the last segment's part after its last true mark is read, so it takes the same few milliseconds
 for a large log as for a small one. Without an index the last segment is read once.
@@ -14,24 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rgd.adapters.usagelog.files import Segment, list_segments
-from rgd.adapters.usagelog.index import MarkCounter, load_marks, replace_marks
+from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
-from rgd.storage.headers import Header, header_at, header_of, read_chunks, walk
-from rgd.storage.marks import Mark, true_marks
+from rgd.storage.headers import Header, header_at, header_of, read_chunks
+from rgd.storage.marks import true_marks
 from rgd.wire.errors import WireError
 from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
-
-
-@dataclass(frozen=True, slots=True)
-class OpenEnd:
-    """A segment that can be appended to."""
-
-    path: Path
-    size: int
-    #: Of its first entry, in milliseconds since 1970; None: it has none yet.
-    first_timestamp: int | None
-    #: Where the sparse index stands (`MarkWriter`).
-    since_mark: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +32,6 @@ class Tail:
     next_sequence_id: int = 0
     #: The last segment; None if there is none.
     path: Path | None = None
-    #: The last segment, if it can be appended to; None if a new one must be begun.
-    segment: OpenEnd | None = None
     #: Number of damaged stretches.
     damaged: int = 0
 
@@ -54,7 +40,6 @@ class Tail:
 class _Scan:
     """The findings from a segment's last true mark on."""
 
-    marks: list[Mark]
     #: Index of the entry that the scan began with.
     base: int
     #: Behind the last finding that stays.
@@ -83,17 +68,14 @@ def recover(folder: Path) -> Tail:
         if os.fstat(descriptor).st_size > scan.end:
             os.ftruncate(descriptor, scan.end)
         next_index = _next_index(descriptor, last, scan)
-        first = next(walk(descriptor), None)
     finally:
         os.close(descriptor)
-    _keep_marks(last.path, scan.marks)
     before = scan.last or _last_of(segments[:-1])
     return Tail(
         next_index=next_index,
         last_timestamp=before.entry.timestamp if before else 0,
         next_sequence_id=before.entry.sequence_id + 1 if before else 0,
         path=last.path,
-        segment=None if scan.trailing else _open_end(last.path, scan, first),
         damaged=len(scan.damaged),
     )
 
@@ -102,14 +84,13 @@ def _scan(descriptor: int, segment: Segment) -> _Scan:
     """Read everything from the segment's last true mark on."""
     marks = true_marks(descriptor, load_marks(segment.path))
     start = marks[-1].offset if marks else 0
-    scan = _Scan(marks, marks[-1].index if marks else segment.first_index, end=start)
-    counter = MarkCounter()
+    scan = _Scan(marks[-1].index if marks else segment.first_index, end=start)
     reader = SegmentReader(start)
     for chunk in read_chunks(descriptor, start):
         for found in reader.feed(chunk):
-            _note(scan, found, counter)
+            _note(scan, found)
     for found in reader.finish():
-        _note(scan, found, counter)
+        _note(scan, found)
     if scan.trailing is not None and _is_zeros(descriptor, scan.trailing):
         scan.end = scan.trailing.offset
         scan.trailing = None
@@ -117,14 +98,10 @@ def _scan(descriptor: int, segment: Segment) -> _Scan:
     return scan
 
 
-def _note(scan: _Scan, found: Found, counter: MarkCounter) -> None:
+def _note(scan: _Scan, found: Found) -> None:
     match found:
         case Stored():
-            header = header_of(found)
-            mark = counter.mark_for(header)
-            if mark is not None and (not scan.marks or mark.index > scan.marks[-1].index):
-                scan.marks.append(mark)
-            scan.last, scan.count, scan.end = found, scan.count + 1, header.end
+            scan.last, scan.count, scan.end = found, scan.count + 1, header_of(found).end
             scan.trailing = None
         case Damaged():
             scan.damaged.append(found)
@@ -159,10 +136,6 @@ def _header_or_none(descriptor: int, offset: int) -> Header | None:
         return None
 
 
-def _open_end(path: Path, scan: _Scan, first: Header | None) -> OpenEnd:
-    return OpenEnd(path, scan.end, first.timestamp if first else None, scan.count)
-
-
 def _last_of(segments: list[Segment]) -> Stored | None:
     """The last complete entry of the newest of these segments that has one."""
     for segment in reversed(segments):
@@ -179,11 +152,3 @@ def _last_of(segments: list[Segment]) -> Stored | None:
 def _is_zeros(descriptor: int, damaged: Damaged) -> bool:
     end = damaged.offset + damaged.size
     return not any(any(chunk) for chunk in read_chunks(descriptor, damaged.offset, end))
-
-
-def _keep_marks(segment: Path, marks: list[Mark]) -> None:
-    """Write the current index; after a failure the old content stays untrusted."""
-    try:
-        replace_marks(segment, marks)
-    except OSError:
-        return

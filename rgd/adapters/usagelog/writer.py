@@ -250,7 +250,8 @@ class SegmentedLog:
         """Write the missing or stale sparse indexes of closed segments."""
         with contextlib.suppress(OSError, UsageLogError):
             self._trimmer.sweep()
-            for segment in list_segments(self._folder)[:-1]:
+            # None is being written yet.
+            for segment in list_segments(self._folder):
                 if self._is_closed:
                     return
                 mend(segment.path)

@@ -86,7 +86,7 @@ def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
 
 
 def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
-    marks = MarkWriter(tmp_path / "nowhere" / "0.log", since_mark=0)
+    marks = MarkWriter(tmp_path / "nowhere" / "0.log")
     marks.add(Header(0, 100, 0, T0))
     marks.close()
     marks.close()
