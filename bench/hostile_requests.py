@@ -1,6 +1,6 @@
 """Malformed requests by the hundred thousand: whether the daemon goes on answering, and what its memory does.
 
-    python bench/hostile_requests.py [--json] [--requests 100000] [--seed 1] [--path lane]
+    python bench/hostile_requests.py [--json] [--requests 100000] [--seed 1]
 
 The daemon is `rgd serve` on the embedded broker, with short timeouts. `CALLERS` connections at once send what no
 client would: sound requests with bytes changed, missing or doubled, framing with two meanings, headers without end,
@@ -198,7 +198,7 @@ def measure(options: argparse.Namespace) -> Figures:
         broker = EmbeddedBroker(folder / "broker")
         url = asyncio.run(broker.ensure())
         stack.callback(lambda: asyncio.run(broker.stop()))
-        server = start_daemon(options.path, folder, url, stack, TIMEOUTS, tokens="")
+        server = start_daemon("lane", folder, url, stack, TIMEOUTS, tokens="")
         until_ready(server)
         return asyncio.run(attack(server, options.requests, options.seed))
 
@@ -207,7 +207,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--requests", type=int, default=100_000, help="how many are sent")
     parser.add_argument("--seed", type=int, default=1, help="of the requests")
-    parser.add_argument("--path", choices=("lane", "aiohttp"), default="lane", help="of hot calls")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many questions one core answers, beside nginx answering a constant: both paths, single and in arrays.
+"""How many questions one core answers, beside nginx answering a constant: single and in arrays.
 
     python bench/quota_plane.py [--json] [--seconds 3] [--passes 3]
 
@@ -89,7 +89,7 @@ Item = dict[str, object]
 class Case(NamedTuple):
     """One measurement."""
 
-    #: `nginx`, `aiohttp`, `lane`, or `groups` (the lane with many groups in their rounds).
+    #: `nginx`, `lane`, or `groups` (the lane with many groups in their rounds).
     server: str
     #: Questions in a body; 0: one that is no array.
     items: int
@@ -99,7 +99,6 @@ class Case(NamedTuple):
 
 CASES: Final = {
     "nginx": Case("nginx", 0, "one"),
-    "aiohttp_single": Case("aiohttp", 0, "one"),
     "single": Case("lane", 0, "one"),
     "chain_single": Case("lane", 0, "full"),
     "array_100": Case("lane", 100, "one"),
@@ -195,7 +194,6 @@ def start_daemon(
     command = [sys.executable, "-m", "rgd", "serve", "--broker", who, "--exchange", url]
     command += ["--listen", "127.0.0.1:0", "--log-dir", str(folder / f"{who}-log")]
     own = {
-        "RGD_HTTP__FAST_LANE": str(who != "aiohttp"),
         "RGD_POLICIES__SOURCE": "file",
         "RGD_POLICIES__FILE": str(groups),
         "RGD_EXCHANGE__TOPIC": f"non-persistent://public/rgd/usage-{who}",

@@ -334,7 +334,6 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tls_cert=http.tls_cert,
         tls_key=http.tls_key,
         tls_client_ca=http.tls_client_ca,
-        fast_lane=http.fast_lane,
         shadow=http.shadow,
         insecure=insecure,
     )

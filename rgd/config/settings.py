@@ -399,11 +399,6 @@ class HttpSettings(Section):
         description="Certificates of the authorities, PEM, one of which must have signed a caller's "
         "certificate; probes, too, but those at `http.probe_listen`.",
     )
-    fast_lane: Flag = Field(
-        default=True,
-        description="Answer `acquire`, `settle`, `leases` and `check` without aiohttp where httptools is "
-        "installed; the answers are the same, at several times the rate.",
-    )
 
     @property
     def address(self) -> tuple[str, int]:

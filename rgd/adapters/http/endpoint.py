@@ -76,6 +76,6 @@ class Endpoint:
     stream: StreamHandler | None = None
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False
-    #: Whether the fast lane answers it, too: its handler then answers at once, or makes an awaitable for
+    #: Whether the connection answers it, not the plane: its handler then answers at once, or makes an awaitable for
     #: what takes more than one slice of work.
     is_hot: bool = False

@@ -8,7 +8,7 @@ error: `answers` gives it its status.
 The reasons name the field or setting and say what was expected; what they quote is cut (`shown`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Final
 
 from rgd.adapters.http.connection_limits import Refused
@@ -28,6 +28,39 @@ class CallError(RgdError):
     headers: Mapping[str, str] = NO_HEADERS
 
 
+class Malformed(CallError):
+    """The bytes are no request; says what is wrong with them."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"malformed request: {why}")
+
+
+class HeadTooLong(CallError):
+    """The request line or the headers are longer than anybody needs."""
+
+
+class NoSuchPath(CallError):
+    """No call has the path."""
+
+    def __init__(self) -> None:
+        super().__init__("no such path; GET /openapi.json lists them")
+
+
+class NoSuchMethod(CallError):
+    """The path has other methods."""
+
+    def __init__(self, allowed: Collection[str]) -> None:
+        super().__init__("this path has no such method; the header Allow lists them")
+        self.headers = {"Allow": ", ".join(sorted(allowed))}
+
+
+class BadExpectation(CallError):
+    """The header `Expect` asks for something that there is not."""
+
+    def __init__(self) -> None:
+        super().__init__("Expect: expected 100-continue")
+
+
 class BadBody(CallError):
     """The body does not say what it should; names the field and what was expected."""
 
@@ -37,6 +70,13 @@ class BadTarget(CallError):
 
     def __init__(self, got: str) -> None:
         super().__init__(f"path and query: expected percent-encoded UTF-8, got {got}")
+
+
+class BodyMalformed(BadBody):
+    """What frames the chunks of a body is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__("body: malformed transfer encoding")
 
 
 class BodyTooLarge(CallError):
@@ -122,17 +162,22 @@ class TooManyConnections(CallError):
 
 #: The first class of an error's ancestry that stands here decides.
 STATUS: Final[Mapping[type[BaseException], int]] = {
+    Malformed: 400,
     BadBody: 400,
     BadTarget: 400,
     InvalidName: 400,
     TokenMissing: 401,
     ScopeMissing: 403,
     NotGoverned: 403,
+    NoSuchPath: 404,
     UnknownGroup: 404,
     UnknownLease: 404,
+    NoSuchMethod: 405,
     BodyTooSlow: 408,
     BodyTooLarge: 413,
     BatchTooLarge: 413,
+    BadExpectation: 417,
+    HeadTooLong: 431,
     Overloaded: 503,
     InternalError: 500,
     TooManyConnections: 503,

@@ -1,9 +1,6 @@
-"""What holds for every request, whichever path it came by: its token, its count, the text of its error.
+"""What holds for every request: its token, its count, the text of its error.
 
-Law: the aiohttp path (`dispatch`) and the fast lane (`fast_lane`) authorise, drain, count and answer errors
-here and nowhere else, so that they cannot differ.
-
-How bytes become a request is the business of the two paths; what a call answers is its handler's.
+Law: connections (`fast_lane`) and the plane authorise, drain, count and answer errors here and nowhere else.
 """
 
 import logging
@@ -22,7 +19,7 @@ OTHER_ROUTE: Final = "other"
 
 
 class Gate:
-    """The gate that both paths lead through.
+    """The gate that every request leads through.
 
     Args:
         tokens: those in force; they may be replaced at any time.

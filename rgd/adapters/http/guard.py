@@ -1,4 +1,4 @@
-"""What holds one connection within the limits, whichever path answers it: its place, its timers, its unread bytes.
+"""What holds one connection within the limits: its place, its timers, its unread bytes.
 
 Laws:
 - A connection is counted from the moment it is accepted (its TLS handshake too) until its socket is
@@ -6,8 +6,7 @@ Laws:
 - A request head that trickles ends its connection after `request_timeout_s`.
 - What an answer waits to be read is counted (`byte_limits`), and ends with the connection after `answer_timeout_s`.
 
-The path that owns the connection says what happens to it; a connection that is handed to the other path
-keeps its guard, with the timers that run.
+Whoever owns the connection says what happens to it.
 """
 
 import asyncio
@@ -28,22 +27,16 @@ class Bounds(NamedTuple):
 
 
 class Owner(Protocol):
-    """The path that a connection is on."""
+    """What answers a connection."""
 
     def force_close(self) -> None:
         """Answer nothing more and close the transport."""
 
-    def end_soon(self) -> None:
-        """Close the transport after the answer to the request that is under way."""
-
 
 class _Nobody:
-    """The path of a connection that is gone."""
+    """What answers a connection that is gone."""
 
     def force_close(self) -> None:
-        """Nothing is open."""
-
-    def end_soon(self) -> None:
         """Nothing is open."""
 
 
@@ -57,7 +50,7 @@ class Guard:
         bounds: shared by all connections.
         transport: of the connection.
         admission: its place among all connections.
-        owner: the path it is on.
+        owner: what answers it.
     """
 
     __slots__ = (
@@ -125,11 +118,6 @@ class Guard:
         if self.admission is not None:
             self._bounds.connections.busy(self.admission)
 
-    def request_ended(self) -> None:
-        """No request is under way."""
-        if self.admission is not None:
-            self._bounds.connections.idle(self.admission)
-
     def answered_at_once(self) -> None:
         """A request was answered before anything else happened."""
         if self.admission is not None:
@@ -165,7 +153,7 @@ class Guard:
             self.admission = None
         self.head_is_whole()
         self.writing_resumed()
-        # Otherwise path and guard would keep each other until the next collection, which is rare.
+        # Otherwise owner and guard would keep each other until the next collection, which is rare.
         self.owner = _NOBODY
 
     def _make_room(self) -> None:

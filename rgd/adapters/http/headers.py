@@ -1,15 +1,11 @@
-"""Which headers an answer has, on both paths.
-
-Law: both paths, and what is written without either, take the headers of a reply from here. How long its body
-is, the date and the end of the connection are added by whoever writes it.
-"""
+"""Which headers an answer has. The date and what becomes of the connection are added by `lane_answers`."""
 
 from http import HTTPStatus
 from typing import Final
 
 from rgd.adapters.http.reply import Reply
 
-#: What we say we are; aiohttp would tell its and Python's version.
+#: What we say we are, without a version.
 SERVER: Final = "rgd"
 
 _REASONS: Final = {int(status): status.phrase for status in HTTPStatus}
@@ -23,11 +19,11 @@ def headers_of(reply: Reply) -> dict[str, str]:
     return told
 
 
-def head_of(reply: Reply) -> bytes:
+def head_of(reply: Reply, *, has_length: bool = True) -> bytes:
     """Status line, headers and the body's length, without the end of the last line."""
     lines = [f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, '')}"]
     lines += [f"{name}: {value}" for name, value in headers_of(reply).items()]
-    if reply.status != HTTPStatus.NO_CONTENT:
+    if has_length and reply.status != HTTPStatus.NO_CONTENT:
         lines.append(f"Content-Length: {len(reply.body)}")
     # A line break in a header would begin another answer.
     assert not any("\r" in line or "\n" in line for line in lines), "headers are single lines"

@@ -1,12 +1,10 @@
-"""Writes replies for the fast lane, as aiohttp writes them on the other path.
-
-Law: status line, headers and body are those that `connection.response_of` leads to, in the same order: both have
-them from `headers`.
-"""
+"""Writes replies as bytes."""
 
 from email.utils import formatdate
 from typing import Final
 
+from rgd.adapters.http.errors import TooManyConnections, reply_to
+from rgd.adapters.http.forward import Stream
 from rgd.adapters.http.headers import head_of
 from rgd.adapters.http.reply import Reply
 
@@ -33,15 +31,40 @@ class LaneAnswers:
         """A reply that is nothing but JSON."""
         return b"%b%d%b%b" % (_USUAL, len(body), self._end, body)
 
-    def other(self, reply: Reply, *, is_head: bool, is_last: bool) -> bytes:
+    def other(self, reply: Reply, connection: str | None = None, *, is_head: bool = False) -> bytes:
         """Any reply.
 
         Args:
             reply: the reply.
+            connection: what the header of this name says, unless the reply says something.
             is_head: whether the request was a HEAD, which gets no body.
-            is_last: whether the connection is closed after it.
         """
         head = head_of(reply) + self._end
-        if is_last and "Connection" not in reply.headers:
-            head = head.removesuffix(b"\r\n") + b"Connection: close\r\n\r\n"
+        if connection is not None and "Connection" not in reply.headers:
+            head = head.removesuffix(b"\r\n") + b"Connection: %b\r\n\r\n" % connection.encode()
         return head if is_head else head + reply.body
+
+    def stream(self, stream: Stream, *, in_chunks: bool) -> bytes:
+        """The head of an answer that goes on until its connection ends."""
+        told = dict(stream.headers) | {"Connection": "close"}
+        if in_chunks:
+            told["Transfer-Encoding"] = "chunked"
+        reply = Reply(headers=told, content_type=stream.content_type)
+        return head_of(reply, has_length=False) + self._end
+
+
+def chunk_of(message: bytes) -> bytes:
+    """A message of a stream in chunks."""
+    return b"%x\r\n%b\r\n" % (len(message), message)
+
+
+def _refusal() -> bytes:
+    """The answer to a connection that may not even ask."""
+    reply = reply_to(TooManyConnections(None))
+    assert reply is not None, "the error has a status"
+    return b"%b\r\n\r\n%b" % (head_of(reply), reply.body)
+
+
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
+REFUSAL: Final = _refusal()

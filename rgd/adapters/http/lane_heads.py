@@ -1,50 +1,65 @@
-"""Reads the head of a request for the fast lane, or leaves it to aiohttp.
+"""Reads the head of a request.
 
-Law: the lane takes what nobody can read in two ways: HTTP/1.1, each header once, the body's length in plain
-digits. Everything else is None: chunks, `Expect`, `Upgrade`, `Connection: close`, a path with escapes, what is
-malformed. aiohttp answers it, so there is one place that decides about every strange request.
+Law: what nobody could read in two ways passes, and nothing else: HTTP/1.0 or 1.1, one host, one length or chunks, lines
+that end as they should. What is no such head is `Malformed` or `HeadTooLong`, and its connection ends.
 
-The bytes are parsed by httptools, which must find in them one head and nothing else.
+The bytes are parsed by httptools, which must find in them one head and nothing else. It refuses two lengths, a length beside
+chunks, folded lines, bare line feeds, and whatever is no name or no value.
 """
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+import httptools
 from multidict import CIMultiDict, MultiDict
 
-from rgd.adapters.http.errors import BadTarget
-from rgd.adapters.http.hot_routes import Found, HotRoutes
-from rgd.adapters.http.reply import NO_QUERY, HotHandler
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.errors import (
+    BadExpectation,
+    BodyTooLarge,
+    CallError,
+    HeadTooLong,
+    Malformed,
+)
+from rgd.adapters.http.gate import OTHER_ROUTE
+from rgd.adapters.http.reply import NO_QUERY, Call
+from rgd.adapters.http.route_table import RouteTable
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.tokens import Tokens
+from rgd.ports.door import Scope
 
-try:
-    import httptools
-except ImportError:  # no build for this platform: aiohttp answers everything
-    httptools = None  # type: ignore[assignment]  # asked for by `IS_AVAILABLE`
+#: Longest head, longest line of it in bytes, and most headers; more is 431.
+HEAD_BYTES_MAX: Final = 64 << 10
+LINE_BYTES_MAX: Final = 8190
+HEADERS_MAX: Final = 128
 
-#: Whether there is a fast lane at all.
-IS_AVAILABLE: Final = httptools is not None
+#: The length of a body in chunks: longer than what is there.
+UNKNOWN_LENGTH: Final = 1 << 62
 
-#: Longest head that the lane reads; aiohttp has limits of its own for longer ones.
-HEAD_BYTES_MAX: Final = 8 << 10
-#: Most headers; a caller of hot calls sends some ten.
-HEADERS_MAX: Final = 64
-_LENGTH_DIGITS_MAX: Final = 12
+#: Headers that may come once. httptools sees to those that frame the body.
+_ONCE: Final = ("host", "content-type")
+_VERSIONS: Final = ("1.0", "1.1")
+_CONNECTION: Final = re.compile(r"[ \t]*,[ \t]*")
 
-#: Headers that change how a request is read or answered.
-_UNUSUAL: Final = frozenset({"expect", "trailer", "transfer-encoding", "upgrade"})
+_NO_PARTS: Final[Mapping[str, str]] = {}
 
 
 class Head:
     """A request's head, of which many requests of a connection have the same."""
 
     __slots__ = (
+        "_raw_query",
         "authorization",
+        "expects",
         "handler",
         "headers",
         "is_head",
+        "is_last",
+        "is_old",
+        "is_probe",
+        "is_usual",
         "length",
         "method",
         "path",
@@ -53,28 +68,55 @@ class Head:
         "route",
         "scope",
         "tokens",
+        "waits",
     )
 
-    def __init__(
-        self, method: str, target: str, found: Found, headers: Mapping[str, str], length: int
-    ) -> None:
-        endpoint = found.endpoint
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], length: int) -> None:
         self.method = method
         self.is_head = method == "HEAD"
-        self.raw_path, _, query = target.partition("?")
-        self.route = endpoint.path
-        self.scope = endpoint.scope
-        self.handler: HotHandler = endpoint.handler
-        self.path = found.parts
-        self.query: Mapping[str, str] = NO_QUERY
-        if endpoint.query and query:
-            self.query = MultiDict(parse_qsl(query, keep_blank_values=True))
+        self.raw_path, _, self._raw_query = target.partition("#")[0].partition("?")
         self.headers = headers
-        #: Bytes of the body.
+        #: Bytes of the body, or `UNKNOWN_LENGTH`.
         self.length = length
         self.authorization = headers.get("Authorization", "")
+        self.path = _NO_PARTS
+        self.query: Mapping[str, str] = NO_QUERY
+        #: Who answers; set by `to` or `refused`.
+        self.handler: Callable[[Call], Any]
+        self.route = OTHER_ROUTE
+        self.scope: Scope | None = None
+        self.is_probe = False
+        #: Whether the body has to be there before it is answered, and is asked for.
+        self.waits = self.expects = False
+        #: Whether it is of HTTP/1.0, and whether the connection ends with its answer.
+        self.is_old = self.is_last = False
+        #: Whether nothing of this matters for a usual answer.
+        self.is_usual = True
         #: The tokens by which it was let pass; other ones have to look again.
         self.tokens: Tokens | None = None
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether the body says only at its end how long it is."""
+        return self.length == UNKNOWN_LENGTH
+
+    def to(self, endpoint: Endpoint, parts: Mapping[str, str], handler: Callable[..., Any]) -> None:
+        """It asks for this call."""
+        self.route, self.path, self.handler = endpoint.path, parts, handler
+        self.scope, self.is_probe = endpoint.scope, endpoint.is_probe
+        self.waits = endpoint.body is not None
+        if endpoint.query and self._raw_query:
+            self.query = MultiDict(parse_qsl(self._raw_query, keep_blank_values=True))
+
+    def refuse(self, error: CallError) -> None:
+        """Its answer is this error; nothing of its body is needed for that."""
+
+        def refused(_call: Call) -> Any:
+            raise error
+
+        # Its frames would keep the head, and the head keeps the error.
+        error.__traceback__ = None
+        self.handler, self.waits = refused, False
 
 
 class _Reader:
@@ -105,68 +147,121 @@ class _Reader:
         self.has_body = True
 
 
-def read_head(head: bytes, routes: HotRoutes, length_max: int) -> Head | None:
-    """The head of a hot call; None where aiohttp has to answer.
+def check_begun(begun: bytes) -> None:
+    """Refuse what will be no head however it goes on.
+
+    Raises:
+        Malformed, HeadTooLong
+    """
+    _parsed(begun)
+
+
+def read_head(
+    head: bytes,
+    routes: RouteTable,
+    length_max: int,
+    handler_of: Callable[[str, Endpoint, str], Callable[..., Any]],
+) -> Head:
+    """The head of a request. Where a call cannot be made as it is asked for, its handler raises the error.
 
     Args:
         head: up to its empty line and with it.
-        routes: the hot calls.
+        routes: the calls.
         length_max: of a body, in bytes.
+        handler_of: who answers a call, given the method, the call and the header `Authorization`.
+
+    Raises:
+        Malformed, HeadTooLong: there is no telling where the request ends.
     """
-    read = _parsed(head)
-    if read is None:
-        return None
-    method, target, headers = read
-    length = _length_of(headers, length_max)
-    found = routes.find(method, target.partition("?")[0])
-    if found is None or length is None or not _is_text(target):
-        return None
-    takes_body = found.endpoint.body is not None
-    if takes_body == ("Content-Length" not in headers) and (takes_body or length):
-        return None
-    return Head(method, target, found, headers, length)
+    reader, parser = _parsed(head)
+    if (reader.begun, reader.ended_head, reader.has_body) != (1, 1, False):
+        raise Malformed("expected one head")
+    version = parser.get_http_version()
+    if version not in _VERSIONS:
+        raise Malformed("Invalid HTTP version")
+    headers = CIMultiDict(
+        # The parser leaves the space after a value.
+        (
+            name.decode("utf-8", "surrogateescape"),
+            value.decode("utf-8", "surrogateescape").strip(" \t"),
+        )
+        for name, value in reader.headers
+    )
+    _check_headers(headers, version)
+    target = _origin(reader.target).decode("utf-8", "surrogateescape")
+    read = Head(parser.get_method().decode(), target, headers, _length_of(headers))
+    _set_end(read, version)
+    try:
+        check_target(target)
+        found = routes.find(read.method, read.raw_path)
+        read.to(*found, handler_of(read.method, found.endpoint, read.authorization))
+        if read.waits and not read.is_chunked and read.length > length_max:
+            raise BodyTooLarge(length_max)
+        if read.waits and not read.is_old and "Expect" in headers:
+            if headers["Expect"].lower() != "100-continue":
+                raise BadExpectation
+            read.expects = True
+    except CallError as exc:
+        read.refuse(exc)
+    return read
 
 
-def _parsed(head: bytes) -> tuple[str, str, CIMultiDict[str]] | None:
-    """Method, target and headers of bytes that are one head of HTTP/1.1 in ASCII."""
-    if not head.isascii() or not head[:1].isalpha():
-        return None
+def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:
+    """What httptools finds in the beginning of a request.
+
+    Raises:
+        Malformed, HeadTooLong
+    """
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
     try:
         parser.feed_data(head)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-        return None
-    is_one = (reader.begun, reader.ended_head, reader.has_body) == (1, 1, False)
-    if not is_one or parser.get_http_version() != "1.1" or len(reader.headers) > HEADERS_MAX:
-        return None
-    headers = CIMultiDict(
-        # The parser leaves the space after a value.
-        (name.decode(), value.decode().strip(" \t"))
-        for name, value in reader.headers
+    except httptools.HttpParserUpgrade:
+        # It is answered as any other request.
+        pass
+    except httptools.HttpParserError as exc:
+        raise Malformed(str(exc)) from None
+    longest = max((len(part) for header in reader.headers for part in header), default=0)
+    if max(longest, len(reader.target)) > LINE_BYTES_MAX:
+        expected = f"expected request line and headers of at most {LINE_BYTES_MAX} bytes each"
+        raise HeadTooLong(expected)
+    if len(reader.headers) > HEADERS_MAX or len(head) > HEAD_BYTES_MAX:
+        expected = f"expected at most {HEADERS_MAX} headers and {HEAD_BYTES_MAX} bytes of them"
+        raise HeadTooLong(expected)
+    return reader, parser
+
+
+def _check_headers(headers: CIMultiDict[str], version: str) -> None:
+    if version == "1.1" and "Host" not in headers:
+        raise Malformed("expected the header Host")
+    for name in _ONCE:
+        if len(headers.getall(name, ())) > 1:
+            raise Malformed(f"expected the header {name} once")
+    if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise Malformed("Transfer-Encoding: expected chunked")
+
+
+def _length_of(headers: Mapping[str, str]) -> int:
+    return (
+        UNKNOWN_LENGTH if "Transfer-Encoding" in headers else int(headers.get("Content-Length", 0))
     )
-    names = {name.lower() for name in headers}
-    if len(names) < len(headers) or names & _UNUSUAL or "host" not in names:
-        return None
-    if headers.get("Connection", "keep-alive").lower() != "keep-alive":
-        return None
-    return parser.get_method().decode(), reader.target.decode(), headers
 
 
-def _length_of(headers: Mapping[str, str], length_max: int) -> int | None:
-    """The body's length; None where it is no plain number, or too large."""
-    said = headers.get("Content-Length", "0")
-    if not said.isdigit() or len(said) > _LENGTH_DIGITS_MAX:
-        return None
-    length = int(said)
-    return length if length <= length_max else None
+def _set_end(head: Head, version: str) -> None:
+    """Whether the connection goes on after its answer; to another protocol it never goes."""
+    said = _CONNECTION.split(head.headers.get("Connection", "").lower())
+    head.is_old = version == "1.0"
+    is_kept = "keep-alive" in said if head.is_old else "close" not in said
+    head.is_last = not is_kept or "Upgrade" in head.headers
+    head.is_usual = not (head.is_head or head.is_last or head.is_old)
 
 
-def _is_text(target: str) -> bool:
-    if "#" in target:
-        return False
+def _origin(target: bytes) -> bytes:
+    """Path and query of a target that names a host, too."""
+    if target.startswith(b"/"):
+        return target
     try:
-        check_target(target)
-    except BadTarget:
-        return False
-    return True
+        url = httptools.parse_url(target)
+    except httptools.HttpParserError:
+        return target
+    return (url.path or b"/") + b"?" + (url.query or b"")

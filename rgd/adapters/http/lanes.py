@@ -1,22 +1,26 @@
-"""What all connections of the fast lane share, and how they end together."""
+"""What all connections of a listener share, and how they end together."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol
 
 from rgd.adapters.http.byte_limits import BodyBudget
-from rgd.adapters.http.connection import Connections
 from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.forward import Asked, Forward, Pieces
 from rgd.adapters.http.gate import Gate
-from rgd.adapters.http.hot_routes import HotRoutes
+from rgd.adapters.http.guard import Bounds
 from rgd.adapters.http.lane_answers import LaneAnswers
+from rgd.adapters.http.reply import Call
+from rgd.adapters.http.route_table import RouteTable
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tls import Secured
+from rgd.ports.door import Scope
 
 
 class OpenLane(Secured, Protocol):
-    """A connection of the fast lane."""
+    """A connection."""
 
     def close_if_idle(self) -> None:
         """Close unless a request is under way."""
@@ -26,23 +30,32 @@ class OpenLane(Secured, Protocol):
 
 
 class Lanes:
-    """The fast lane's side of the server."""
+    """What connections need to answer.
 
-    def __init__(
+    Args:
+        routes: the calls.
+        settings: their limits.
+        gate: all requests lead through it.
+        bodies: the budget of all bodies together.
+        bounds: of the connections.
+        forward: answers the calls that are not hot.
+    """
+
+    def __init__(  # noqa: PLR0917 -- the parts of a server
         self,
-        endpoints: Iterable[Endpoint],
+        routes: RouteTable,
         settings: HttpSettings,
         gate: Gate,
         bodies: BodyBudget,
-        connections: Connections,
+        bounds: Bounds,
+        forward: Forward,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.routes = HotRoutes(endpoints)
+        self.routes = routes
         self.gate = gate
         self.bodies = bodies
-        #: Makes the aiohttp side of a connection that is handed over.
-        self.connections: Callable[[], Any] = connections
-        self.bounds = connections.bounds
+        self.bounds = bounds
+        self._forward = forward
         self.answers = LaneAnswers()
         self.body_max_bytes = settings.body_max_bytes
         self.request_timeout_s = settings.request_timeout_s
@@ -51,25 +64,36 @@ class Lanes:
         self._is_empty = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def handler_of(self, method: str, endpoint: Endpoint, authorization: str) -> Callable[..., Any]:
+        """Who answers a call: its handler if it is hot, else the plane."""
+        return (
+            endpoint.handler
+            if endpoint.is_hot
+            else partial(self._pass_on, method, endpoint, authorization)
+        )
+
+    def _pass_on(self, method: str, endpoint: Endpoint, authorization: str, call: Call) -> Pieces:
+        is_change = endpoint.scope is Scope.ADMIN
+        caller = self.gate.caller(authorization) if is_change else ""
+        return self._forward(Asked(method, endpoint.path, call, caller))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let long work go on beside other requests."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def left(self, lane: OpenLane) -> None:
-        """A connection is closed, or is aiohttp's now."""
+        """A connection is closed."""
         self.open.discard(lane)
         if not self.open:
             self._is_empty.set()
 
-    def close_idle(self) -> None:
-        """Close the connections without a request under way."""
+    async def shutdown(self, seconds: float) -> None:
+        """Close what is idle, let what is under way end within this time, and close the rest."""
         for lane in [*self.open]:
             lane.close_if_idle()
-
-    async def shutdown(self, seconds: float) -> None:
-        """Let what is under way end within this time, and close the rest."""
         self._is_empty.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

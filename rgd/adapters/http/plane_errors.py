@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from aiohttp import web
-
 from rgd.adapters.http.errors import STATUS as GATE_STATUS
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.errors import reply_to as gate_reply_to
-from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
+from rgd.adapters.http.reply import Reply
 from rgd.core.bounds import BOUNDS
 from rgd.core.errors import GroupInUse, InvalidBacklog, PoliciesReadOnly
 from rgd.errors import Unavailable
@@ -63,7 +61,6 @@ class BacklogMissing(CallError):
 STATUS: Final[Mapping[type[BaseException], int]] = {
     **GATE_STATUS,
     InvalidBacklog: 400,
-    web.RequestPayloadError: 400,
     UnknownCursor: 404,
     BacklogMissing: 404,
     NamespaceMissing: 404,
@@ -84,26 +81,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     UsageLogError: 503,
 }
 
-_LIBRARY_REASONS: Final = {
-    404: "no such path; GET /openapi.json lists them",
-    405: "this path has no such method; the header Allow lists them",
-    417: "Expect: expected 100-continue",
-}
-
 
 def reply_to(error: Exception) -> Reply | None:
     """The answer to an error; None for one that nobody foresaw."""
-    if isinstance(error, web.HTTPException):
-        return _library_reply(error)
-    if isinstance(error, web.RequestPayloadError):
-        return json_reply({"reason": "body: malformed transfer encoding"}, status=400)
     return gate_reply_to(error, STATUS)
-
-
-def _library_reply(error: web.HTTPException) -> Reply:
-    """What aiohttp itself refuses: an unknown path, a wrong method, a strange Expect."""
-    headers = NO_HEADERS
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        headers = {"Allow": ", ".join(sorted(error.allowed_methods))}
-    reason = _LIBRARY_REASONS.get(error.status, error.reason)
-    return json_reply({"reason": reason}, status=error.status, headers=headers)

@@ -57,11 +57,11 @@ class Probes:
         #: Set when the daemon is about to stop: send no new traffic.
         self.draining = False
 
-    async def healthz(self, _call: Call) -> Reply:
+    def healthz(self, _call: Call) -> Reply:
         """The process is alive."""
         return json_reply(Alive())
 
-    async def readyz(self, call: Call) -> Reply:
+    def readyz(self, call: Call) -> Reply:
         """Whether traffic should come here."""
         health = self._daemon.health()
         degraded = health.degraded

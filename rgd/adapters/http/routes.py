@@ -237,6 +237,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             scope=None,
             handler=probes.healthz,
             is_probe=True,
+            is_hot=True,
             summary="Whether the process is alive.",
             answers={200: ResponseSpec("It is.", Alive)},
         ),
@@ -246,6 +247,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             scope=None,
             handler=probes.readyz,
             is_probe=True,
+            is_hot=True,
             summary="Whether traffic should come here.",
             answers={
                 200: ResponseSpec("Shares are known; `degraded` says what works less well.", Ready),

@@ -4,42 +4,38 @@ Law: from `open` to `close` every request gets an answer; `close` lets those in
 flight end. Settings that would let strangers in are refused before anything is
 opened.
 
-The path of a request is `dispatch`, the list of calls `routes`, the sockets
+A connection is a `fast_lane.Lane`, the list of calls `routes`, the sockets
 `listening`. How long the daemon lives is `rgd.app`'s business.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
-
-from aiohttp import web
+from typing import Self
 
 from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
-from rgd.adapters.http.connection import LINGER_S, Connection, Connections
 from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
-from rgd.adapters.http.dispatch import Dispatcher
 from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.guard import Bounds
-from rgd.adapters.http.lane_heads import IS_AVAILABLE
 from rgd.adapters.http.lanes import Lanes
 from rgd.adapters.http.leases import Leases
-from rgd.adapters.http.listening import Accept, UnixSocket, listen_tcp, listen_unix
+from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.live import Live
 from rgd.adapters.http.log import Log
+from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.probes import Probes
 from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
+from rgd.adapters.http.route_table import RouteTable
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.settle import Settle
@@ -52,8 +48,6 @@ from rgd.ports.door import Ungoverned
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
-
-log = logging.getLogger(__name__)
 
 
 def observe_nothing(route: str, status: int, seconds: float) -> None:
@@ -112,15 +106,13 @@ class HttpServer:
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
-        self._dispatcher = Dispatcher(
-            self.endpoints, settings, self._gate, self._bodies, reads=self.reads
-        )
-        self._connections: Connections | None = None
-        #: Those of `probe_address`, and its port once open.
-        self._probe_connections: Connections | None = None
-        self.probe_port: int | None = None
-        #: None where aiohttp answers everything.
+        self.routes = RouteTable(self.endpoints)
+        self._plane = Plane(self.endpoints, self._gate, self.reads)
+        #: Those of `settings.port` and the unix socket; None before it is open.
         self._lanes: Lanes | None = None
+        #: Those of `probe_address`, and its port once open.
+        self._probe_lanes: Lanes | None = None
+        self.probe_port: int | None = None
         #: None without TLS.
         self._greeting: Greeting | None = None
         self._listeners: list[asyncio.Server] = []
@@ -131,11 +123,6 @@ class HttpServer:
     def port(self) -> int:
         """The TCP port: the configured one, and once open the one that is listened on."""
         return self._port
-
-    @property
-    def router(self) -> web.UrlDispatcher:
-        """The paths that are answered."""
-        return self._dispatcher.router
 
     @property
     def item_faults(self) -> Mapping[int, int]:
@@ -176,13 +163,8 @@ class HttpServer:
             ConfigError: the certificate cannot be used.
         """
         settings = self._settings
-        self._connections = connections = self._connections_within(self._bounds)
-        accept: Accept = connections
-        if settings.fast_lane and IS_AVAILABLE:
-            self._lanes = lanes = Lanes(
-                self.endpoints, settings, self._gate, self._bodies, connections
-            )
-            accept = partial(Lane, lanes)
+        self._lanes = self._lanes_within(self._bounds)
+        accept = partial(Lane, self._lanes)
         address = settings.host, settings.port
         try:
             if settings.tls_cert is None or settings.tls_key is None:
@@ -207,20 +189,15 @@ class HttpServer:
     async def _listen_for_probes(self, address: tuple[str, int]) -> None:
         # No room for ordinary connections: all are in the reserve, which may ask for probes only.
         bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
-        self._probe_connections = self._connections_within(bounds)
-        listener = await listen_tcp(self._probe_connections, address, "http.probe_listen")
+        self._probe_lanes = self._lanes_within(bounds)
+        accept = partial(Lane, self._probe_lanes)
+        listener = await listen_tcp(accept, address, "http.probe_listen")
         self._listeners.append(listener)
         self.probe_port = listener.sockets[0].getsockname()[1]
 
-    def _connections_within(self, bounds: Bounds) -> Connections:
-        return Connections(
-            self._dispatcher.serve,
-            self._gate.count_malformed,
-            bounds,
-            request_factory=self._request,
-            keepalive_timeout=self._settings.idle_timeout_s,
-            lingering_time=LINGER_S,
-            logger=log,
+    def _lanes_within(self, bounds: Bounds) -> Lanes:
+        return Lanes(
+            self.routes, self._settings, self._gate, self._bodies, bounds, self._plane.forward
         )
 
     def replace_tokens(self, tokens: Tokens) -> None:
@@ -251,13 +228,8 @@ class HttpServer:
             self._greeting.start(end_others(self.connections(), certificates.authority))
 
     def connections(self) -> Iterator[Secured]:
-        """The connections that are open, on both paths."""
-        if self._lanes is not None:
-            yield from self._lanes.open
-        if self._connections is not None:
-            for connection in self._connections.connections:
-                assert isinstance(connection, Connection), "what `Connections` makes"
-                yield connection
+        """The connections that are open, but those of probes alone."""
+        yield from () if self._lanes is None else self._lanes.open
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
@@ -273,23 +245,15 @@ class HttpServer:
             self._unix_socket = None
         while self._listeners:
             self._listeners.pop().close()
-        if self._probe_connections is not None:
-            probing, self._probe_connections = self._probe_connections, None
-            await probing.shutdown(self._settings.close_timeout_s)
-        if self._connections is not None:
-            connections, self._connections = self._connections, None
-            lanes, self._lanes = self._lanes, None
-            # Those that were just accepted get their first turn.
-            await asyncio.sleep(0)
-            if self._greeting is not None:
-                self._greeting.close()
-            if lanes is not None:
-                lanes.close_idle()
-            connections.pre_shutdown()
-            async with asyncio.TaskGroup() as ending:
-                if lanes is not None:
-                    ending.create_task(lanes.shutdown(self._settings.close_timeout_s))
-                ending.create_task(connections.shutdown(self._settings.close_timeout_s))
+        open_lanes = [lanes for lanes in (self._probe_lanes, self._lanes) if lanes is not None]
+        self._probe_lanes = self._lanes = None
+        # Those that were just accepted get their first turn.
+        await asyncio.sleep(0)
+        if self._greeting is not None:
+            self._greeting.close()
+        async with asyncio.TaskGroup() as ending:
+            for lanes in open_lanes:
+                ending.create_task(lanes.shutdown(self._settings.close_timeout_s))
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -300,14 +264,6 @@ class HttpServer:
 
     async def _describe(self, _call: Call) -> Reply:
         return self._description
-
-    def _request(
-        self, message: Any, payload: Any, protocol: Connection, writer: Any, task: Any
-    ) -> web.Request:
-        """What `dispatch` reads."""
-        protocol.begin_request(payload)
-        loop = asyncio.get_running_loop()
-        return web.Request(message, payload, protocol, writer, task, loop)
 
 
 def _bounds_of(settings: HttpSettings) -> Bounds:

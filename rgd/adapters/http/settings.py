@@ -44,8 +44,6 @@ class HttpSettings:
     tls_key: Path | None = None
     #: Clients must show a certificate of this authority (PEM).
     tls_client_ca: Path | None = None
-    #: Whether hot calls are answered by the fast lane, where its parser is installed; false: all by aiohttp.
-    fast_lane: bool = True
     #: Listen beyond loopback without tokens all the same.
     insecure: bool = False
     #: Most connections at once; the probes' reserve comes on top.

@@ -80,7 +80,8 @@ class ReadTurns(Turns):
         super().__init__(READS_APART)
         self._at_work = asyncio.Semaphore(at_once)
         self._at_once, self._waiting_max = at_once, waiting
-        self._calls = 0
+        #: In work or waiting.
+        self.calls = 0
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
@@ -90,12 +91,12 @@ class ReadTurns(Turns):
             Overloaded: too many wait already.
         """
         at_once, waiting = self._at_once, self._waiting_max
-        if self._calls >= at_once + waiting:
+        if self.calls >= at_once + waiting:
             raise Overloaded(f"{at_once} reads are in work and {waiting} wait already; come back")
-        self._calls += 1
+        self.calls += 1
         try:
             async with self._at_work:
                 await self.next()
                 yield
         finally:
-            self._calls -= 1
+            self.calls -= 1

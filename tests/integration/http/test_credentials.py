@@ -1,6 +1,6 @@
 """Tokens and certificates that change while the server runs, and callers that must show a certificate.
 
-Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_both_paths.py).
+Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_lane.py).
 """
 
 import asyncio
@@ -260,7 +260,7 @@ async def test_so_it_is_where_the_connection_changes_roads_meanwhile(door: Door)
 @pytest.mark.parametrize("ends", ["connection", "server"])
 async def test_a_request_is_under_way_while_its_body_comes(door: Door, ends: str) -> None:
     def is_coming() -> bool:
-        return any(getattr(one, "_body", None) is not None for one in door.server.connections())
+        return any(getattr(one, "_chunked", None) is not None for one in door.server.connections())
 
     async with open_to(door) as (reader, writer), asyncio.TaskGroup() as tasks:
         writer.write(CHUNKED_LONG[:1000])

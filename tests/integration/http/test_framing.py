@@ -42,14 +42,6 @@ HIDDEN = b"DELETE /v1/groups/idle HTTP/1.1\r\nHost: x\r\n\r\n"
         pytest.param(b"X: a\nContent-Length: 16\r\n\r\n" + BODY, id="bare LF"),
         pytest.param(b"X: a\rY: b\r\nContent-Length: 16\r\n\r\n" + BODY, id="bare CR"),
         pytest.param(b"X: a\x00\r\nContent-Length: 16\r\n\r\n" + BODY, id="NUL"),
-        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 20 + b"\r\n", id="huge chunk"),
-        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n-1\r\n" + BODY, id="negative chunk"),
-        pytest.param(
-            b"Transfer-Encoding: chunked\r\n\r\n0x10\r\n" + BODY + b"\r\n0\r\n\r\n", id="0x chunk"
-        ),
-        pytest.param(
-            b"Transfer-Encoding: chunked\r\n\r\n10;a\n" + BODY + b"\r\n0\r\n\r\n", id="chunk's LF"
-        ),
         pytest.param(
             b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + BODY + b"XX\r\n0\r\n\r\n", id="long chunk"
         ),
@@ -87,11 +79,3 @@ async def test_a_thousand_pipelined_requests_are_answered_in_order(door: Door) -
     writer.close()
 
     assert told == list(numbers)
-
-
-async def test_more_headers_than_anybody_needs_are_refused(door: Door) -> None:
-    headers = b"".join(b"X-%d: 1\r\n" % number for number in range(129))
-
-    answer = await door.raw(b"GET /healthz HTTP/1.1\r\n" + headers + b"\r\n")
-
-    assert answer.status in {400, 431}

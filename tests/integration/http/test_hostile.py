@@ -196,15 +196,6 @@ async def test_too_many_headers_are_refused(door: Door) -> None:
     assert answer.status in {400, 431}
 
 
-async def test_a_body_in_broken_chunks_is_400(door: Door) -> None:
-    answer = await door.raw(
-        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"
-    )
-
-    assert answer.status == 400
-    assert answer.reason
-
-
 async def test_a_client_that_asks_first_is_told_to_go_on_or_not(door: Door) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
@@ -322,22 +313,6 @@ async def test_a_head_that_does_not_come_closes_the_connection(sent: bytes) -> N
         async with asyncio.timeout(60):
             assert await reader.read() == b""
         writer.close()
-
-
-async def test_a_connection_serves_many_requests_even_sent_at_once(door: Door) -> None:
-    body = b'{"group":"idle","messages":%d}'
-    sent = b"".join(
-        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
-        % (len(body % number), body % number)
-        for number in range(10, 60)
-    )
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    writer.write(sent)
-    async with asyncio.timeout(60):
-        answers = [await read_answer(reader) for _ in range(50)]
-    writer.close()
-
-    assert [answer.json["messages"] for answer in answers] == list(range(10, 60))
 
 
 async def test_a_client_that_is_refused_within_its_body_is_told_and_closed() -> None:

@@ -30,7 +30,7 @@ async def described(door: Door) -> Any:
 
 
 #: As which methods a call of every method is described.
-ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+ANY = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 async def test_it_describes_exactly_what_the_router_answers(door: Door) -> None:
@@ -41,17 +41,12 @@ async def test_it_describes_exactly_what_the_router_answers(door: Door) -> None:
         for path, operations in document["paths"].items()
         for operation in operations
     }
-    routed = {
-        (method, route.resource.canonical)
-        for route in door.server.router.routes()
-        if route.resource is not None
-        for method in (ANY if route.method == "*" else (route.method,))
-    }
-    # HEAD goes wherever GET goes, which the description says once, in words.
-    assert {route for route in routed if route[0] != "HEAD"} == listed
-    assert {path for method, path in routed if method == "HEAD"} == {
-        path for method, path in listed if method == "GET"
-    }
+    for method, path in listed:
+        # HEAD goes wherever GET goes, which the description says once, in words.
+        for asked in (method, "HEAD") if method == "GET" else (method,):
+            found = door.server.routes.find(asked, path)
+            assert found.endpoint.path.replace(":path}", "}") == path
+    assert len(listed) == sum(len(ANY) if one.method == "*" else 1 for one in door.server.endpoints)
     assert "HEAD goes wherever GET goes" in document["info"]["description"]
 
 

@@ -1,0 +1,43 @@
+"""What the gate passes on to the plane, and what comes back.
+
+Law: a request is passed on once it is whole, let pass and within its limits, and the plane answers it without
+a further look at tokens, connections or sizes. What comes back is a `Reply`, or a `Stream` and then its messages.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import NamedTuple, Protocol
+
+from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply
+
+
+class Asked(NamedTuple):
+    """A request that the gate does not answer itself."""
+
+    method: str
+    #: The path as `routes` has it.
+    route: str
+    call: Call
+    #: The name of the token, for calls that change something.
+    caller: str
+
+
+class Stream(NamedTuple):
+    """The beginning of an answer that goes on in messages until one of both sides ends it."""
+
+    headers: Mapping[str, str]
+    content_type: str = EVENT_STREAM
+
+
+#: What an answer comes in.
+Pieces = AsyncGenerator[Reply | Stream | bytes]
+
+
+class Forward(Protocol):
+    """The way to the plane. Closing its pieces ends the work for them."""
+
+    def __call__(self, asked: Asked) -> Pieces:
+        """Answer a request; errors are answers, too.
+
+        Raises:
+            Overloaded: nobody is there to answer.
+        """

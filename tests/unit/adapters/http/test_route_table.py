@@ -1,0 +1,53 @@
+"""Which call a path and a method find."""
+
+import pytest
+
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.errors import NoSuchPath
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
+from rgd.adapters.http.route_table import RouteTable
+
+
+def answer(_call: Call) -> Reply:
+    return NO_CONTENT
+
+
+CALLS = (
+    "GET /a",
+    "PUT /a/{x}",
+    "GET /a/b",
+    "DELETE /a/{x}/{y}",
+    "GET /a/{x}/c",
+    "* /d/{rest:path}",
+)
+TABLE = RouteTable(
+    Endpoint(method=method, path=path, scope=None, handler=answer, summary="", answers={})
+    for method, path in (call.split(" ") for call in CALLS)
+)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "call", "parts"),
+    [
+        ("GET", "/a", "GET /a", {}),
+        ("HEAD", "/a", "GET /a", {}),
+        ("GET", "/%61", "GET /a", {}),
+        ("GET", "/a/b", "GET /a/b", {}),
+        ("PUT", "/a/b", "PUT /a/{x}", {"x": "b"}),
+        ("PUT", "/a/b%2Fc%25+", "PUT /a/{x}", {"x": "b/c%+"}),
+        ("GET", "/a/1/c", "GET /a/{x}/c", {"x": "1"}),
+        ("DELETE", "/a/1/c", "DELETE /a/{x}/{y}", {"x": "1", "y": "c"}),
+        ("OPTIONS", "/d/1/2", "* /d/{rest:path}", {}),
+        ("GET", "/d/", "* /d/{rest:path}", {}),
+    ],
+)
+def test_a_call_is_found(method: str, path: str, call: str, parts: dict[str, str]) -> None:
+    found = TABLE.find(method, path)
+    assert f"{found.endpoint.method} {found.endpoint.path}" == call
+    assert found.parts == parts
+
+
+@pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a//c", "/A", "/a/b/", "/d", "/"])
+def test_a_path_that_no_call_has(path: str) -> None:
+    with pytest.raises(NoSuchPath):
+        TABLE.find("GET", path)
