@@ -1,9 +1,10 @@
-"""Reads a file of a given name without ever blocking on it.
+"""Reads a file of a given name without ever blocking on it, and replaces one whole.
 
 Law: only regular files are read, up to a size. Opening a FIFO waits for a writer, and reading a device may
 never end. A thread that does either cannot be stopped, and blocks the exit of the process.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -31,6 +32,27 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
     """
     with os.fdopen(open_plain_file(path), "rb") as file:
         return file.read(bytes_max + 1)
+
+
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file: a crash at any moment leaves the old content or the new one; one call at a time for a path.
+
+    Raises:
+        OSError: it cannot be written, and is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            # An empty file after a loss of power would be taken for a damaged one.
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
 
 
 def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> int:

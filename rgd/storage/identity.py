@@ -29,11 +29,6 @@ REMEDY: Final = (
 _IDENTITY: Final = re.compile(r"[0-9a-f]{32}")
 
 
-def is_identity(value: object) -> bool:
-    """Whether it can be one: 32 hexadecimal digits."""
-    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
-
-
 def read_identity(objects: Objects) -> str | None:
     """The identity of the tier at a place; None: it has none yet.
 
@@ -89,6 +84,6 @@ def _decode(data: bytes, name: str) -> str:
     if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
         raise TierDamaged(f"{name}: not a marker of version {VERSION}")
     identity = decoded.get("identity")
-    if not isinstance(identity, str) or not is_identity(identity):
+    if not isinstance(identity, str) or not _IDENTITY.fullmatch(identity):
         raise TierDamaged(f"{name}: identity: expected 32 hexadecimal digits")
     return identity

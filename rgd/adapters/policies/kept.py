@@ -8,9 +8,7 @@ Law: the file is used completely or not at all, and only for its own table. It i
 atomically. `rgd.wire.policies` decodes the records.
 """
 
-import contextlib
 import json
-import os
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from rgd.config.plain_files import read_plain_file
+from rgd.config.plain_files import read_plain_file, replace_file
 from rgd.ports.policies import NotKept
 
 #: The version of the file format; a file of another version is not read.
@@ -68,19 +66,10 @@ class PoliciesFile:
         return None
 
     def store(self, records: Iterable[tuple[str, bytes]]) -> None:
-        fresh = self._path.with_suffix(".new")
         with self._lock:
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                with fresh.open("wb") as file:
-                    for piece in _pieces(self._table, records):
-                        file.write(piece)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(self._path)
+                replace_file(self._path, _pieces(self._table, records))
             except OSError as error:
-                with contextlib.suppress(OSError):
-                    fresh.unlink(missing_ok=True)
                 reason = error.strerror or type(error).__name__
                 raise NotKept(f"{self._path}: {reason}") from error
 

@@ -5,7 +5,6 @@ it never raises. It has no secrets, only groups, rates and names.
 """
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from rgd.config.plain_files import replace_file
 from rgd.ports.stock import StockPolicies
 
 #: The version of the file format; a file of another version is not read.
@@ -54,15 +54,8 @@ class StockFile:
 
     def store(self, policies: StockPolicies) -> None:
         """Replace it; a crash at any moment leaves the old one or the new one."""
-        fresh = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("wb") as file:
-                for text in _texts(self._url, policies):
-                    file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
+            replace_file(self._path, _texts(self._url, policies))
 
 
 def _texts(url: str, policies: StockPolicies) -> Iterator[bytes]:

@@ -7,13 +7,14 @@ passes the reader: its position stays and says how much it lost, or it is forgot
 """
 
 import contextlib
-import json
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
 
 from rgd.adapters.usagelog.errors import LogUnwritable
 from rgd.adapters.usagelog.retention import ClosedSegment
@@ -23,6 +24,7 @@ from rgd.adapters.usagelog.side_files import (
     read_side_file,
     set_aside,
 )
+from rgd.config.plain_files import replace_file
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity
 from rgd.core.units import NS_PER_S, Nanos
@@ -32,7 +34,11 @@ from rgd.ports.usagelog import OnOverrun
 CURSORS_NAME: Final = "cursors.json"
 #: Largest file that is read: 64 names of 512 characters take half of it.
 CURSORS_BYTES_MAX: Final = 64 << 10
-INDEX_MAX: Final = (1 << 63) - 1
+
+_Index = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_decoder: Final[msgspec.json.Decoder[dict[str, int]]] = msgspec.json.Decoder(
+    Annotated[dict[str, _Index], Meta(max_length=CURSORS_MAX)]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +66,23 @@ class Cursors:
     """The positions of one log's readers."""
 
     def __init__(self, folder: Path, settings: CursorSettings, clock: Callable[[], Nanos]) -> None:
-        """Read what is stored; a file that makes no sense is set aside, and what does in it is kept."""
+        """Read what is stored; a file that makes no sense is set aside."""
         self._path = folder / CURSORS_NAME
         self._settings = settings
         self._clock = clock
         #: One change at a time; readers take the mapping as it is.
         self._changing = threading.Lock()
         now = clock()
-        stored, why = _read(self._path)
+        stored: Mapping[str, int] = {}
+        #: The file that was found damaged.
+        self.set_aside: SetAside | None = None
+        try:
+            stored = _read(self._path)
+        except SideFileDamaged as error:
+            self.set_aside = set_aside(self._path, str(error))
         self._known: Mapping[str, Cursor] = {
             name: Cursor(name, index, now) for name, index in stored.items()
         }
-        #: The file that was found damaged.
-        self.set_aside: SetAside | None = None if why is None else set_aside(self._path, why)
-        if why is not None and stored:
-            # Where the disk refuses, the next position that is acknowledged stores all.
-            with contextlib.suppress(LogUnwritable):
-                self._set(self._known)
 
     def all(self) -> tuple[Cursor, ...]:
         """Every position, by name."""
@@ -161,42 +167,26 @@ class Cursors:
                     self.forget(cursor.name)
 
     def _set(self, known: Mapping[str, Cursor]) -> None:
-        draft = self._path.with_suffix(f".{os.getpid()}")
         positions = {name: cursor.index for name, cursor in known.items()}
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(positions, file)
-                file.flush()
-                # An empty file after a loss of power would be taken for a damaged one.
-                os.fsync(file.fileno())
-            draft.replace(self._path)
+            replace_file(self._path, [msgspec.json.encode(positions)])
         except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
             raise LogUnwritable(self._path, error) from error
         self._known = known
 
 
-def _read(path: Path) -> tuple[dict[str, int], str | None]:
-    """The sound positions in a file, and what is wrong with the rest of it."""
+def _read(path: Path) -> Mapping[str, int]:
+    """The positions in a file; none where there is no file.
+
+    Raises:
+        SideFileDamaged: it makes no sense.
+    """
     try:
-        stored = read_side_file(path, CURSORS_BYTES_MAX)
+        stored = read_side_file(path, CURSORS_BYTES_MAX, _decoder)
+        for name in stored:
+            check_entity(name, "cursor")
     except FileNotFoundError:
-        return {}, None
-    except SideFileDamaged as error:
-        return {}, str(error)
-    if not isinstance(stored, dict):
-        return {}, "expected an object of names and indexes"
-    sound = {name: index for name, index in stored.items() if _is_sound(name, index)}
-    kept = dict(list(sound.items())[:CURSORS_MAX])
-    wrong = len(stored) - len(kept)
-    return kept, f"{wrong} of its positions make no sense" if wrong else None
-
-
-def _is_sound(name: str, index: object) -> bool:
-    try:
-        check_entity(name, "cursor")
-    except InvalidName:
-        return False
-    return type(index) is int and 0 <= index <= INDEX_MAX
+        return {}
+    except InvalidName as error:
+        raise SideFileDamaged(str(error)) from error
+    return stored

@@ -1,22 +1,23 @@
 """The small JSON files beside a log: read within limits, and set aside where they make no sense.
 
-Law: whatever such a file holds, reading it ends, takes at most `bytes_max`, and gives plain values that are nested
-at most `DEPTH_MAX` deep; everything else is `SideFileDamaged`. A damaged file is renamed and never deleted, and
+Law: whatever such a file holds, reading it ends, takes at most `bytes_max`, and gives values of the expected types;
+everything else is `SideFileDamaged`. A damaged file is renamed and never deleted, and
 whoever reads it goes on without it and says so.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from rgd.config.plain_files import read_plain_file
 
-#: Deepest nesting that is read; rgd writes three levels.
-DEPTH_MAX: Final = 8
 #: What a damaged file's name ends in, and the most of one name that are kept.
 SUFFIX: Final = ".damaged"
 KEPT_MAX: Final = 16
+
+_Value = TypeVar("_Value")
 
 
 class SideFileDamaged(Exception):
@@ -33,12 +34,12 @@ class SetAside:
     why: str
 
 
-def read_side_file(path: Path, bytes_max: int) -> object:
+def read_side_file(path: Path, bytes_max: int, decoder: msgspec.json.Decoder[_Value]) -> _Value:
     """The value in a file.
 
     Raises:
         FileNotFoundError: there is none.
-        SideFileDamaged: it cannot be read, or is no JSON text within the limits.
+        SideFileDamaged: it cannot be read, or is not what the decoder expects.
     """
     try:
         data = read_plain_file(path, bytes_max)
@@ -49,13 +50,9 @@ def read_side_file(path: Path, bytes_max: int) -> object:
     if len(data) > bytes_max:
         raise SideFileDamaged(f"expected at most {bytes_max:,} bytes")
     try:
-        value: object = json.loads(data.decode())
-    except RecursionError as error:
-        raise SideFileDamaged(f"expected at most {DEPTH_MAX} levels of nesting") from error
-    except ValueError as error:
-        raise SideFileDamaged(f"expected JSON in UTF-8: {type(error).__name__}") from error
-    _check_depth(value)
-    return value
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise SideFileDamaged(str(error)) from error
 
 
 def set_aside(path: Path, why: str) -> SetAside:
@@ -68,18 +65,3 @@ def set_aside(path: Path, why: str) -> SetAside:
     except OSError:
         return SetAside(path, None, why)
     return SetAside(path, kept, why)
-
-
-def _check_depth(value: object) -> None:
-    level = [value]
-    for _ in range(DEPTH_MAX):
-        inner: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-        if not inner:
-            return
-        level = inner
-    raise SideFileDamaged(f"expected at most {DEPTH_MAX} levels of nesting")

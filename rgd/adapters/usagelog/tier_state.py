@@ -10,15 +10,14 @@ and what is on disk is uploaded again. A damaged one is set aside, and then the 
 because it had one.
 """
 
-import contextlib
 import hashlib
-import json
-import os
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
 
 from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.side_files import (
@@ -27,8 +26,8 @@ from rgd.adapters.usagelog.side_files import (
     read_side_file,
     set_aside,
 )
+from rgd.config.plain_files import replace_file
 from rgd.storage.errors import TierDamaged
-from rgd.storage.identity import is_identity
 from rgd.storage.manifest import TieredSegment, segment_from
 from rgd.storage.tier import Listing
 
@@ -122,6 +121,27 @@ class TierState:
         ]
 
 
+_Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Stored(msgspec.Struct):
+    """A `TierState` in its file."""
+
+    version: Literal[1]
+    place: str
+    log: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+\Z")]
+    uploaded: _Count
+    segments: list[dict[str, Any]]
+    marked: list[dict[str, Any]]
+    identity: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")] | None
+    uploaded_ms: _Count
+    is_regained: bool = False
+
+
+_HELD: Final = ("segments", "marked")
+_decoder: Final = msgspec.json.Decoder(_Stored)
+
+
 @dataclass(frozen=True, slots=True)
 class TierLag:
     """How far the tier is behind."""
@@ -173,33 +193,19 @@ def lag_of(
 def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAside | None]:
     """The state of a place beside a log, and the damaged file that was; without one a new state, which is stored.
 
-    Of two processes that begin at once, both take what the first one stored.
-
     Raises:
         OSError: it cannot be read or stored.
     """
     path = state_path(folder, place)
     aside = None
     try:
-        found = _read(path, place)
+        return _read(path, place), None
+    except FileNotFoundError:
+        pass
     except SideFileDamaged as error:
-        found, aside = None, set_aside(path, str(error))
-    if found is not None:
-        return found, None
+        aside = set_aside(path, str(error))
     fresh = TierState(place, new_log, is_regained=aside is not None)
-    draft = _draft_of(path)
-    _write(draft, fresh)
-    try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        # Another process was first; or what is there cannot be set aside.
-        with contextlib.suppress(SideFileDamaged):
-            again = _read(path, place)
-            if again is not None:
-                return again, aside
-        store_state(folder, fresh)
-    finally:
-        draft.unlink(missing_ok=True)
+    store_state(folder, fresh)
     return fresh, aside
 
 
@@ -209,10 +215,8 @@ def store_state(folder: Path, state: TierState) -> None:
     Raises:
         OSError: it cannot be stored.
     """
-    path = state_path(folder, state.place)
-    draft = _draft_of(path)
-    _write(draft, state)
-    draft.replace(path)
+    stored = msgspec.json.encode({"version": STATE_VERSION, **asdict(state)})
+    replace_file(state_path(folder, state.place), [stored])
 
 
 def state_path(folder: Path, place: str) -> Path:
@@ -221,59 +225,23 @@ def state_path(folder: Path, place: str) -> Path:
     return folder / f"tier-{digest}.json"
 
 
-def _draft_of(path: Path) -> Path:
-    """A file that no other thread or process writes."""
-    return path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-
-
-def _write(draft: Path, state: TierState) -> None:
-    with draft.open("wb") as file:
-        file.write(json.dumps({"version": STATE_VERSION, **asdict(state)}).encode() + b"\n")
-        file.flush()
-        # An empty file after a loss of power would be taken for a damaged state.
-        os.fsync(file.fileno())
-
-
-def _read(path: Path, place: str) -> TierState | None:
-    """The stored state of a place; None: there is none.
+def _read(path: Path, place: str) -> TierState:
+    """The stored state of a place.
 
     Raises:
+        FileNotFoundError: there is none.
         SideFileDamaged: it is there, and makes no sense.
     """
-    try:
-        decoded = read_side_file(path, STATE_BYTES_MAX)
-    except FileNotFoundError:
-        return None
-    if not isinstance(decoded, dict) or decoded.get("version") != STATE_VERSION:
-        raise SideFileDamaged(f"expected a state of version {STATE_VERSION}")
-    if decoded.get("place") != place:
+    stored = read_side_file(path, STATE_BYTES_MAX, _decoder)
+    if stored.place != place:
         raise SideFileDamaged(f"expected the state of {place}")
-    log, uploaded, identity = (decoded.get(name) for name in ("log", "uploaded", "identity"))
-    uploaded_ms = decoded.get("uploaded_ms")
-    if not isinstance(log, str) or not log.isascii() or not log.isalnum():
-        raise SideFileDamaged("log: expected letters and digits")
-    if type(uploaded) is not int or not 0 <= uploaded < 1 << 64:
-        raise SideFileDamaged("uploaded: expected a whole number")
-    if type(uploaded_ms) is not int or not 0 <= uploaded_ms < 1 << 64:
-        raise SideFileDamaged("uploaded_ms: expected a whole number")
-    if identity is not None and not is_identity(identity):
-        raise SideFileDamaged("identity: expected 32 hexadecimal digits")
-    return TierState(
-        place,
-        log,
-        uploaded,
-        _segments(decoded.get("segments"), "segments"),
-        _segments(decoded.get("marked"), "marked"),
-        identity,
-        is_regained=decoded.get("is_regained") is True,
-        uploaded_ms=uploaded_ms,
-    )
+    fields = msgspec.structs.asdict(stored)
+    del fields["version"]
+    return TierState(**fields | {name: _segments(fields[name], name) for name in _HELD})
 
 
-def _segments(value: object, name: str) -> tuple[TieredSegment, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise SideFileDamaged(f"{name}: expected a list of objects")
+def _segments(stored: list[dict[str, object]], name: str) -> tuple[TieredSegment, ...]:
     try:
-        return tuple(segment_from(one, name) for one in value)
+        return tuple(segment_from(one, name) for one in stored)
     except TierDamaged as error:
         raise SideFileDamaged(str(error)) from error
