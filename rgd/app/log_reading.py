@@ -5,12 +5,12 @@ Law: an answer that the disk alone can give never waits for the tier. A tier tha
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from rgd.adapters.usagelog.errors import SegmentMoved
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.reader import (
     DamagedEntry,
@@ -20,7 +20,7 @@ from rgd.adapters.usagelog.reader import (
     seek_index_in,
     seek_time_in,
 )
-from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
+from rgd.adapters.usagelog.sources import FileSource, Source, TierSource
 from rgd.adapters.usagelog.tiering import Uploader
 from rgd.app.call_threads import CallThread
 from rgd.errors import RgdError
@@ -46,10 +46,6 @@ class LogPlace:
     broker: str
     #: `log.exposingBrokerEntryMetadataToClientEnabled`.
     exposes_metadata: bool = False
-
-
-class _Moved(Exception):
-    """A segment left the disk while it was read there."""
 
 
 class LogReading:
@@ -99,20 +95,24 @@ class LogReading:
     def _read_disk(self, start: From, limit: int) -> EntriesView | None:
         """What the disk alone can answer; None: the tier has to be asked."""
         end = self._next_index()
-        files = [FileSource(segment.path) for segment in list_segments(self._place.folder)]
+        files = self._files()
         if self._uploader is None:
             return self._read(files, start, limit, end)
-        if not self._is_on_disk(files, start):
-            return None
-        try:
-            return self._read([MovingSource(file, _moved) for file in files], start, limit, end)
-        except _Moved:
-            return None
+        with suppress(SegmentMoved):
+            if self._is_on_disk(files, start):
+                return self._read(files, start, limit, end)
+        return None
 
     def _read_all(self, start: From, limit: int) -> EntriesView:
-        """What the tier and the disk hold."""
+        """What the tier and the disk hold; once more, where a segment moved meanwhile."""
         end = self._next_index()
+        with suppress(SegmentMoved):
+            return self._read(self._sources(), start, limit, end)
         return self._read(self._sources(), start, limit, end)
+
+    def _files(self) -> list[FileSource]:
+        segments = list_segments(self._place.folder)
+        return [FileSource(one.path, may_move=self._uploader is not None) for one in segments]
 
     def _is_on_disk(self, files: Sequence[FileSource], start: From) -> bool:
         """Whether nothing from `start` on is in the tier alone."""
@@ -133,28 +133,17 @@ class LogReading:
 
     def _sources(self) -> list[Source]:
         """The segments, in the tier and on disk; what is on disk is read there."""
-        local = list_segments(self._place.folder)
-        on_disk = {segment.first_index for segment in local}
-        files: list[Source] = [
-            MovingSource(FileSource(segment.path), partial(self._in_tier, segment.first_index))
-            for segment in local
-        ]
+        files = self._files()
+        on_disk = {file.first_index for file in files}
         assert self._uploader is not None
         tier = self._uploader.tier_to_read()
         # Asked after the folder: what left the disk before is there.
-        remote: list[Source] = [
+        remote = [
             TierSource(tier, segment)
             for segment in self._uploader.state.segments
             if segment.first_index not in on_disk
         ]
-        return sorted(chain(remote, files), key=lambda source: source.first_index or 0)
-
-    def _in_tier(self, first_index: int) -> Source | None:
-        """A segment in the tier; None: it is not there."""
-        assert self._uploader is not None
-        state, tier = self._uploader.state, self._uploader.tier_to_read()
-        there = (one for one in state.segments if one.first_index == first_index)
-        return next((TierSource(tier, one) for one in there), None)
+        return sorted((*remote, *files), key=lambda source: source.first_index or 0)
 
     def _read(self, sources: Sequence[Source], start: From, limit: int, end: int) -> EntriesView:
         """A page; `end` was the log's next index before `sources` were listed: later entries may be missed."""
@@ -199,10 +188,6 @@ class LogReading:
         if self._place.exposes_metadata and broker is not None:
             metadata = BrokerMetadataView(broker.broker_timestamp, broker.index)
         return EntryView(headers_and_payload(found.data), metadata)
-
-
-def _moved() -> Source | None:
-    raise _Moved
 
 
 def _index_of(sources: Sequence[Source], position: Position) -> int:

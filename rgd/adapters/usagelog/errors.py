@@ -41,3 +41,12 @@ class LogUnwritable(UsageLogError):
 
     def __init__(self, path: Path, cause: OSError) -> None:
         super().__init__(f"{path}: cannot be written: {cause.strerror or cause}")
+
+
+class SegmentMoved(UsageLogError):
+    """A segment left the disk while its log was read; whoever reads again finds it in the tier."""
+
+    transient = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: it left the disk while it was read; read again")

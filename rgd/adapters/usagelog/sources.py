@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
+from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable, SegmentMoved
 from rgd.adapters.usagelog.files import list_logs, list_segments
 from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
@@ -58,6 +58,8 @@ class FileSource:
     """A segment file."""
 
     path: Path
+    #: Whether its uploader may move it to the tier before it is opened.
+    may_move: bool = False
     #: Not known without reading the file.
     first_ms: None = None
 
@@ -76,6 +78,8 @@ class FileSource:
         try:
             descriptor = open_plain_file(self.path)
         except FileNotFoundError:
+            if self.may_move:
+                raise SegmentMoved(self.path) from None
             yield None
             return
         except OSError as exc:
@@ -136,48 +140,6 @@ class TierSource:
 
     def may_grow(self) -> bool:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class MovingSource:
-    """A segment file that its uploader may move to the tier before it is opened."""
-
-    file: FileSource
-    #: Where the segment is in the tier; None: it is not there.
-    moved: Callable[[], Source | None]
-
-    @property
-    def name(self) -> str:
-        return self.file.name
-
-    @property
-    def first_index(self) -> int | None:
-        return self.file.first_index
-
-    @property
-    def first_ms(self) -> int | None:
-        return None
-
-    @contextlib.contextmanager
-    def open(self) -> Iterator[Readable | None]:
-        with self.file.open() as opened:
-            if opened is not None:
-                yield opened
-                return
-        moved = self.moved()
-        if moved is None:
-            yield None
-            return
-        with moved.open() as opened:
-            yield opened
-
-    def marks(self) -> list[Mark]:
-        marks = self.file.marks()
-        moved = None if marks or self.file.path.exists() else self.moved()
-        return marks if moved is None else moved.marks()
-
-    def may_grow(self) -> bool:
-        return self.file.may_grow()
 
 
 def folder_sources(folder: Path) -> list[Source]:
