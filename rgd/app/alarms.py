@@ -1,8 +1,7 @@
 """Logs the core's alarms at a bounded rate.
 
-Law: at most `LINES_A_MINUTE` lines a minute are written for one alarm and broker, and at most
-`LINES_OF_CODE_A_MINUTE` for one alarm, whatever the peers do. Omitted alarms are counted. The
-next line of the kind reports the count, or the next line of any kind after the minute.
+Law: at most `LINES_A_MINUTE` lines a minute are written for one alarm, whatever the peers do. Omitted alarms are
+counted. The next line of the kind reports the count, or the next line of any kind after the minute.
 """
 
 from dataclasses import dataclass
@@ -14,12 +13,8 @@ from rgd.app.events import EVENTS
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.units import NS_PER_S, Nanos
 
-#: Lines of one alarm and broker in a minute, and of one alarm and all brokers.
-LINES_A_MINUTE: Final = 6
-LINES_OF_CODE_A_MINUTE: Final = 60
-
-#: Most pairs of alarm and broker with a count of their own; further ones share the count of their alarm.
-FOLLOWED_MAX: Final = 1_000
+#: Lines of one alarm in a minute, of all brokers together.
+LINES_A_MINUTE: Final = 30
 
 _WINDOW_NS: Final = 60 * NS_PER_S
 
@@ -31,8 +26,7 @@ class _Window:
     """A minute of one alarm."""
 
     since: Nanos
-    lines: int = 0
-    suppressed: int = 0
+    alarms: int = 0
 
 
 class AlarmLog:
@@ -40,50 +34,25 @@ class AlarmLog:
 
     def __init__(self, broker: str) -> None:
         self._broker = broker
-        self._windows: dict[tuple[AlarmCode, str], _Window] = {}
-        self._of_code: dict[AlarmCode, _Window] = {}
-
-    @property
-    def followed(self) -> int:
-        """How many pairs of alarm and broker have a count of their own; at most `FOLLOWED_MAX`."""
-        return len(self._windows)
+        self._windows: dict[AlarmCode, _Window] = {}
 
     def tell(self, alarm: Alarm, now: Nanos) -> None:
         """Write an alarm, or count it."""
-        broker = alarm.broker or self._broker
         self._close(now)
-        of_code = self._of_code.setdefault(alarm.code, _Window(now))
-        key = (alarm.code, broker)
-        window = self._windows.get(key)
-        if window is None:
-            window = of_code
-            if len(self._windows) < FOLLOWED_MAX:
-                window = self._windows[key] = _Window(now)
-        if window.lines >= LINES_A_MINUTE and window is not of_code:
-            window.suppressed += 1
+        window = self._windows.setdefault(alarm.code, _Window(now))
+        window.alarms += 1
+        if window.alarms > LINES_A_MINUTE:
             return
-        if of_code.lines >= LINES_OF_CODE_A_MINUTE:
-            of_code.suppressed += 1
-            return
-        of_code.lines += 1
-        if window is not of_code:
-            window.lines += 1
         more = {"reason": alarm.reason} if alarm.reason else {}
         event = EVENTS[alarm.code]
-        getattr(_log, event.level)(event.event, broker=broker, **more)
+        getattr(_log, event.level)(event.event, broker=alarm.broker or self._broker, **more)
 
     def _close(self, now: Nanos) -> None:
         """Log the number of omitted alarms of past minutes."""
-        for key, window in list(self._windows.items()):
-            if now - window.since >= _WINDOW_NS:
-                del self._windows[key]
-                _summarize(key[0], window, broker=key[1])
-        for code, window in list(self._of_code.items()):
-            if now - window.since >= _WINDOW_NS:
-                del self._of_code[code]
-                _summarize(code, window)
-
-
-def _summarize(code: AlarmCode, window: _Window, **of: str) -> None:
-    if window.suppressed:
-        _log.warning("more of the same", alarm=code.value, suppressed=window.suppressed, **of)
+        for code, window in list(self._windows.items()):
+            if now - window.since < _WINDOW_NS:
+                continue
+            del self._windows[code]
+            omitted = window.alarms - LINES_A_MINUTE
+            if omitted > 0:
+                _log.warning("more of the same", alarm=code.value, suppressed=omitted)
