@@ -28,12 +28,12 @@ import uvloop
 from aiohttp import web
 from typing_extensions import override
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.app.traffic import Traffic
 from rgd.app.wiring import build, http_settings
 from rgd.config.load import load_settings
 from rgd.wire.dialect import CompactDialect
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 CONNECTIONS: Final = 32
 ITEMS: Final = 100

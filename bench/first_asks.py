@@ -32,13 +32,13 @@ import uvloop
 from bench.harness import Figures, run
 from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from bench.reads import Load, pin, quantiles
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.app.logs import configure_logs
 from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
 from rgd.config.load import load_settings
 from rgd.wire.log_records import LogReader
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 #: Groups that are in use before: those that the other caller asks for.
 IN_USE: Final = 5_000

@@ -29,12 +29,12 @@ from typing import Final
 import uvloop
 
 from bench.harness import Figures, run
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.app.traffic import Traffic
 from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
 from rgd.config.load import load_settings
 from rgd.wire.dialect import CompactDialect
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 GROUPS: Final = 15_000
 IN_USE: Final = 5_000

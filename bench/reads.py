@@ -40,7 +40,6 @@ import uvloop
 
 from bench.harness import Figures, run
 from bench.http_stalls import Daemon, Watch, array_of, daemon, name
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.daemon import RgdDaemon
@@ -56,6 +55,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import MILLI, NS_PER_S
 from rgd.wire.codec import encode
 from rgd.wire.name_dictionary import NameEncoder
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 GROUPS: Final = 5_000
 BROKERS: Final = 100

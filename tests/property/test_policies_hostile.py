@@ -10,10 +10,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rgd.adapters.exchange.memory import MemoryBus
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value
 from rgd.wire.policies import encode_policy
+from tests.support.memory_bus import MemoryBus
 from tests.support.policy_tables import GOLD, following, gold, table, until
 
 #: Keys that policies have, and keys that look like it.

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group, Limit, Rates
@@ -16,6 +15,7 @@ from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.policies import decode_policy, encode_policy
+from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 
 GOLD = "group:gold"
 #: Far more than anything takes here; only a fault reaches it.

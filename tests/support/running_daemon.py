@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
@@ -34,6 +33,7 @@ from rgd.ports.daemon import Health
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
 from rgd.views.model import ExplainView
+from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
 
 _Result = TypeVar("_Result")
 

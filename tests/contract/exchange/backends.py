@@ -23,13 +23,13 @@ import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
 from rgd.adapters.exchange.seal import SealSettings
 from rgd.app.shard_wiring import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
+from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
@@ -42,6 +41,7 @@ from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
 from tests.support import components
 from tests.support.errors import no_end
+from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
@@ -21,6 +20,7 @@ from rgd.app.wiring import core_settings
 from rgd.config.load import load_settings
 from rgd.core.broker.broker import Broker
 from rgd.core.exchange.messages import Sender
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 NAMES = ("broker-1", "broker-2", "broker-3")
 TIMEOUT_S = 60

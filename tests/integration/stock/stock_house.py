@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.daemon import RgdDaemon
 from rgd.app.policies.source import OnSnapshot
 from rgd.app.policies.stock import PulsarAdminPolicies
@@ -19,6 +18,7 @@ from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Request, TooLarge
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import Kind
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 from tests.support.pulsar_standalone import PulsarStandalone
 
 TIMEOUT_S = 60

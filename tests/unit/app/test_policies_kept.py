@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import keeping
 from rgd.app.policies.table import TablePolicies
@@ -20,6 +19,7 @@ from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
+from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import GOLD, following, gold, last_record, table, until, write
 
 

@@ -8,13 +8,13 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus
 from rgd.app.policies import ledger
 from rgd.app.policies.refusals import Refusals
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import encode_policy
+from tests.support.memory_bus import MemoryBus
 from tests.support.policy_tables import GOLD, following, gold, table, until
 
 LONG = 3000

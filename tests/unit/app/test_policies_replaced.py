@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import table as table_module
 from rgd.app.policies.filling import Filling
@@ -28,6 +27,7 @@ from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
+from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import (
     GOLD,
     TIMEOUT_S,

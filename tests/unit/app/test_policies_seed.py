@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
+from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import (
     GOLD,
     TardyStore,

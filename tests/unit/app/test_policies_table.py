@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.app.policies.admin import delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
 from rgd.core.errors import UnknownGroup
@@ -20,6 +19,7 @@ from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy, encode_policy
+from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import (
     GOLD,
     TardyStore,

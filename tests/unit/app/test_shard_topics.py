@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.shard_topics import IDLE_S, ShardTopics
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
@@ -15,6 +14,7 @@ from rgd.ports.exchange import Exchange, ExchangeDown
 from rgd.wire.codec import decode
 from rgd.wire.name_dictionary import NameDecoders
 from tests.support.errors import no_end
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 from tests.unit.core.values import usage
 
 HERE, DOWN, OTHER = Shard(0, 4), Shard(1, 4), Shard(7, 8)

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.metrics.registry import BY_NAME
 from rgd.app.stock_neighbours import STOCK_BROKERS, StockNeighbours, StockParts, live_names
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
@@ -23,6 +22,7 @@ from rgd.ports.stock import StockDown, StockError
 from rgd.ports.stock_brokers import ListedBroker
 from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support.errors import no_end
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 TIMEOUT_S = 60
 STOCK = StockReport("pulsar://h:6650", (GroupUsage("gold", Pair(10, 1000)),))

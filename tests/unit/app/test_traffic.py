@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app import shard_topics
 from rgd.app.traffic import OUTBOX_MAX, SENDS_BYTES_MAX, SENDS_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
@@ -21,6 +20,7 @@ from rgd.wire.codec import decode, encode
 from rgd.wire.dialect import CompactDialect
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from tests.support.errors import no_end
+from tests.support.memory_bus import MemoryBus, MemoryExchange
 
 #: For what is over in a moment.
 TIMEOUT_S = 30

@@ -1,7 +1,6 @@
 """The in-memory bus: exchanges and policy stores of one process, without a broker.
 
-For tests, and for programs that run several daemons in one process. It keeps the ports' laws in the
-simplest way: a published message is in every member's queue before `publish` returns, in one order
+It keeps the ports' laws in the simplest way: a published message is in every member's queue before `publish` returns, in one order
 for all. A table lives as long as its bus.
 It loses messages only to a full queue; the simulator has faults (`sim`).
 """
