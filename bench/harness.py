@@ -7,18 +7,26 @@ machines compare only as ratios, or after a look at these.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
+
+import psutil
 
 #: Name of a figure to its value; units are in the names.
 Figures = Mapping[str, float]
 
 REPEATS: Final = 15
+
+#: Seconds from one look at processes to the next.
+LOOK_S: Final = 0.3
 
 #: What numpy is kept from using, one after another, to find its fastest sort: nothing, or AVX-512, with
 #: which it sorts five times as slowly as with AVX2 on processors that store compressed vectors slowly.
@@ -86,6 +94,47 @@ def measure_machine(_: argparse.Namespace) -> Figures:
     """What this machine is, as far as the benchmarks care."""
     loop_s = best_s(lambda: sum(range(LOOP_COUNT)))
     return {"cores": os.cpu_count() or 0, "python_loop_ms": round(loop_s * 1000, 2)}
+
+
+class Processes:
+    """What this process and those that it starts take, looked at now and then.
+
+    Processes that end are known as they were a moment before. Memory is the peak of each by itself: what
+    `getrusage` says of a new one has that of the process that started it in it.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[psutil.Process, float] = {}
+        self._peaks_mb: dict[psutil.Process, int] = {}
+        self._java: set[psutil.Process] = set()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def seconds(self) -> float:
+        """Processor time of all so far."""
+        self._look()
+        return sum(list(self._seconds.values()))
+
+    def peaks_mb(self) -> tuple[int, int, int]:
+        """The most memory of this process, of another of Python, and of Java, MiB."""
+        own = self._peaks_mb.pop(psutil.Process())
+        java = max((self._peaks_mb.pop(one, 0) for one in self._java), default=0)
+        return own, max(self._peaks_mb.values(), default=0), java
+
+    def _watch(self) -> None:
+        while not threading.Event().wait(LOOK_S):
+            self._look()
+
+    def _look(self) -> None:
+        this = psutil.Process()
+        for one in (this, *this.children(recursive=True)):
+            with contextlib.suppress(psutil.Error, OSError, StopIteration), one.oneshot():
+                times = one.cpu_times()
+                self._seconds[one] = times.user + times.system
+                with Path(f"/proc/{one.pid}/status").open() as status:
+                    peak = next(line for line in status if line.startswith("VmHWM"))
+                self._peaks_mb[one] = int(peak.split()[1]) // 1024
+                if one.name() == "java":
+                    self._java.add(one)
 
 
 if __name__ == "__main__":

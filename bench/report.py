@@ -1,22 +1,24 @@
 """How long a fairness report takes: of a demo's log, cold, and of a long one, by the row.
 
-    python bench/report.py [--json] [--rounds 2000] [--brokers 8] [--groups 50]
+    python bench/report.py [--json] [--rounds 2000] [--brokers 8] [--groups 50] [--only-log]
+    python bench/report.py --brokers 100 --rounds 500000 --groups 1 --segment-rounds 3600 --alike 50 --window-s 0 --only-log
 
 The first figure is what a person waits for: a fresh process, Spark's start included, 3 brokers with
 90 rounds of 3 groups. The others say how it grows: rows a second of one process that reads and
 reduces a segment, of one that converts it to Parquet, and of whole reports in windows of 60 s from the log
-and from the lake, Spark's start taken off; beside them the plain way, which makes an object of each row.
+and from the lake, with processor time and the most memory, Spark's start taken off; beside them the plain way, which makes an object of each row.
 Not measured: a cluster.
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 
 from bench.harness import run
@@ -33,17 +35,21 @@ from rgd.wire.log_records import LogEncoder
 from rgd.wire.segment import encode_stored, segment_name
 
 START_MS = 1_795_234_300_000
-SEGMENT_ROUNDS = 1000
 
+#: In a process of its own, because one that has generated a log has the memory for that too.
 REPORT = """\
-import resource, sys, time
+import sys, time
 from pathlib import Path
+from bench.harness import Processes
 from rgd.analysis.report import run_report
-begun, marks = time.perf_counter(), {}
+begun, processes, marks = time.perf_counter(), Processes(), {}
+def note(what):
+    marks.setdefault(what.split()[0], (time.perf_counter(), processes.seconds()))
 window_s = float(sys.argv[3]) or None
-run_report([sys.argv[1]], Path(sys.argv[2]), window_s=window_s, progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
-end = time.perf_counter()
-print(end - begun, end - marks["comparing"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+run_report([sys.argv[1]], Path(sys.argv[2]), window_s=window_s, progress=note)
+ready, before_s = marks["comparing"]
+end, cpu_s = time.perf_counter(), processes.seconds() - before_s
+print(end - begun, end - ready, cpu_s, *processes.peaks_mb())
 """
 
 #: The plain way: an object a row, and the max-min parts by a function of each window.
@@ -71,25 +77,55 @@ with session() as spark:
 """
 
 
-def write_log(folder: Path, *, brokers: int, rounds: int, groups: int) -> int:
-    """Write what daemons would have; the rows in it."""
-    for broker in range(brokers):
-        home = folder / f"broker-{broker}"
-        home.mkdir(parents=True)
+def write_log(
+    folder: Path,
+    *,
+    brokers: int,
+    rounds: int,
+    groups: int,
+    segment_rounds: int = 1000,
+    alike: int = 1,
+) -> int:
+    """Write what daemons would have; the rows in it.
+
+    So many brokers in a row are alike, but for their names: of few groups, to encode a record takes
+    fifty times as long as to copy it.
+    """
+    for broker in range(0, brokers, alike):
+        names = [_name(one) for one in range(broker, min(brokers, broker + alike))]
+        for name in names:
+            (folder / name).mkdir(parents=True)
         encoder = LogEncoder()
-        for first in range(0, rounds, SEGMENT_ROUNDS):
-            last = min(rounds, first + SEGMENT_ROUNDS)
+        for first in range(0, rounds, segment_rounds):
+            last = min(rounds, first + segment_rounds)
             encoder.begin_segment()
-            stored = b"".join(
-                _entry(encoder, broker, number, groups) for number in range(first, last)
-            )
-            (home / segment_name(first)).write_bytes(stored)
+            stored = [_entry(encoder, broker, number, groups) for number in range(first, last)]
+            for name in names:
+                own = (
+                    stored
+                    if name == names[0]
+                    else [_renamed(one, names[0], name) for one in stored]
+                )
+                (folder / name / segment_name(first)).write_bytes(b"".join(own))
     return brokers * rounds * groups
+
+
+def _name(broker: int) -> str:
+    return f"broker-{broker:03}"
+
+
+def _renamed(stored: bytes, name: str, other: str) -> bytes:
+    """A stored entry of another broker, whose name is as long; its payload is not compressed."""
+    data = stored.replace(name.encode(), other.encode())
+    # Its length; the magic, the size and the bytes of the broker's part; the next magic.
+    at = 4 + 6 + data[9] + 2
+    checksum: int = google_crc32c.value(data[at + 4 :])
+    return data[:at] + checksum.to_bytes(4, "big") + data[at + 4 :]
 
 
 def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
     record = RoundRecord(
-        sender=Sender(f"broker-{broker}", broker + 1),
+        sender=Sender(_name(broker), broker + 1),
         sequence=number + 1,
         period_ns=NS_PER_S,
         rows=_rows(broker, number, groups),
@@ -97,7 +133,7 @@ def _entry(encoder: LogEncoder, broker: int, number: int, groups: int) -> bytes:
     )
     payload = encoder.encode(record)
     entry = Entry(
-        producer_name=f"broker-{broker}",
+        producer_name=_name(broker),
         sequence_id=number,
         publish_time=START_MS + 1000 * number,
         payload=payload.data,
@@ -131,7 +167,7 @@ def _rows(broker: int, number: int, groups: int) -> ShareColumns:
 
 
 def report(log: Path, out: Path, window_s: int = 0) -> list[float]:
-    """Seconds that a report takes in a process of its own, in all and from Spark's readiness on; its MB."""
+    """Seconds that a report takes, in all, from Spark's readiness on, and of processors; MB of driver, worker, Java."""
     return _printed(REPORT, log, out, window_s)
 
 
@@ -161,41 +197,61 @@ def convert_all(log: Path, lake: Path) -> tuple[float, int]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
-    """All figures."""
+    """All figures, or those of the long log's report."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        write_log(home / "demo", brokers=3, rounds=90, groups=3)
-        demo_s, *_ = report(home / "demo", home / "demo-out")
         rows = write_log(
-            home / "long", brokers=options.brokers, rounds=options.rounds, groups=options.groups
+            home / "long",
+            brokers=options.brokers,
+            rounds=options.rounds,
+            groups=options.groups,
+            segment_rounds=options.segment_rounds,
+            alike=options.alike,
         )
-        reduce_s = reduce_all(home / "long")
-        convert_s, lake_bytes = convert_all(home / "long", home / "lake")
-        long_s, work_s, driver_mb = report(home / "long", home / "long-out", 60)
-        lake_s, lake_work_s, _ = report(home / "lake", home / "lake-out", 60)
-        (plain_s,) = _printed(PLAIN, home / "long")
+        of_log = _figures("long", rows, report(home / "long", home / "out", options.window_s))
+        return of_log if options.only_log else of_log | _others(home, rows)
+
+
+def _others(home: Path, rows: int) -> dict[str, float]:
+    """Of a demo's log, of the lake, of one process, and of the plain way."""
+    write_log(home / "demo", brokers=3, rounds=90, groups=3)
+    demo_s, *_ = report(home / "demo", home / "demo-out")
+    reduce_s = reduce_all(home / "long")
+    convert_s, lake_bytes = convert_all(home / "long", home / "lake")
+    of_lake = _figures("lake", rows, report(home / "lake", home / "lake-out", 60))
+    (plain_s,) = _printed(PLAIN, home / "long")
     return {
         "demo_report_s": round(demo_s, 2),
-        "long_rows": rows,
-        "long_report_s": round(long_s, 2),
-        "long_report_rows_per_s": round(rows / work_s),
-        "long_report_driver_mb": driver_mb,
-        "lake_report_s": round(lake_s, 2),
-        "lake_report_rows_per_s": round(rows / lake_work_s),
+        **of_lake,
         "plain_rows_per_s": round(rows / plain_s),
         "reduce_rows_per_s_core": round(rows / reduce_s),
         "convert_rows_per_s_core": round(rows / convert_s),
         "lake_bytes_per_row": round(lake_bytes / rows, 2),
-        # Java; a worker is smaller.
-        "largest_process_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
+    }
+
+
+def _figures(what: str, rows: int, taken: Sequence[float]) -> dict[str, float]:
+    all_s, work_s, cpu_s, driver_mb, worker_mb, java_mb = taken
+    return {
+        f"{what}_rows": rows,
+        f"{what}_report_s": round(all_s, 2),
+        f"{what}_report_rows_per_s": round(rows / work_s),
+        f"{what}_report_cpu_us_per_row": round(1e6 * cpu_s / rows, 2),
+        f"{what}_report_driver_mb": driver_mb,
+        f"{what}_report_worker_mb": worker_mb,
+        f"{what}_report_java_mb": java_mb,
     }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How long the long log is."""
+    """How long the long log is, and what is measured."""
     parser.add_argument("--brokers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--groups", type=int, default=50)
+    parser.add_argument("--segment-rounds", type=int, default=1000)
+    parser.add_argument("--alike", type=int, default=1, help="brokers in a row that log the same")
+    parser.add_argument("--window-s", type=int, default=60, help="0: what a report chooses")
+    parser.add_argument("--only-log", action="store_true", help="only the long log's report")
 
 
 if __name__ == "__main__":

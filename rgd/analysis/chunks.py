@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from rgd.analysis.continuity import Gap, incarnation_name, is_loss
 from rgd.analysis.segments import Logged
-from rgd.core.exchange.columns import KINDS, POLICIES, Ints, ShareColumns, UsageColumns
+from rgd.core.exchange.columns import KINDS, POLICIES, Ints, UsageColumns
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_MS
+from rgd.wire.row_range import RowRange
 
 Floats = NDArray[np.float64]
 #: Columns by name, of one length.
@@ -103,7 +104,7 @@ def rows_of(records: Sequence[Logged], names: Names) -> Table:
     Rates and amounts are units per second and whole units, NaN where unlimited.
     """
     records = sorted(records, key=lambda logged: logged.timestamp_ms)
-    rows = ShareColumns.join([logged.record.rows for logged in records])
+    rows = RowRange.join(logged.record.rows for logged in records)
     record = np.repeat(np.arange(len(records)), [len(logged.record.rows) for logged in records])
     series = names.number(records, rows.usage, record)
     order = _by_series(series, len(names.known))

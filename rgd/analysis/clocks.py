@@ -26,6 +26,7 @@ from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
 from rgd.wire.frame import Entry
+from rgd.wire.record import LoggedRound
 
 #: Clocks are corrected if they are off by more than this many rounds. Smaller errors are below the
 #: resolution of the sightings, and brokers' rounds differ by as much anyway.
@@ -70,8 +71,10 @@ class Clocks:
     #: Brokers whose clocks cannot be compared with the others'.
     unaligned: tuple[str, ...]
 
-    def time_of(self, entry: Entry, record: RoundRecord) -> int:
+    def time_of(self, entry: Entry, record: LoggedRound | RoundRecord) -> int:
         """The time of a record, ms since 1970: as stamped, unless that clock was off."""
+        if not self.offsets:
+            return entry.timestamp
         sender = record.sender
         offset = self.offsets.get((sender.broker, incarnation_name(sender.incarnation)))
         if offset is None:

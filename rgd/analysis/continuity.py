@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
 from rgd.analysis.segments import Contents, Logged
-from rgd.core.exchange.messages import RoundRecord, Sender
+from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS
+from rgd.wire.record import LoggedRound
 
 #: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
 #: would have added at the record's own rate; less is the burst at the start of a busy time.
@@ -52,7 +53,7 @@ class RoundPart(NamedTuple):
     parts: int
 
     @classmethod
-    def of(cls, record: RoundRecord) -> "RoundPart":
+    def of(cls, record: LoggedRound) -> "RoundPart":
         """The position of a record."""
         return cls(record.sequence, record.part, record.parts)
 
@@ -131,6 +132,11 @@ class Run(Life):
         self.last_ms = logged.timestamp_ms
         self.is_closed = record.last
 
+    def goes_on_with(self, record: LoggedRound) -> bool:
+        """Whether a record of a whole round is of the round after the last one, as nearly all are."""
+        is_next = record.sequence == self.last_sequence + 1
+        return is_next and record.parts == 1 and self.last_part[0] == self.last_part[1]
+
     def gap_before(self, logged: Logged) -> Gap | None:
         """The gap before the next record, if the indexes do not explain it."""
         record = logged.record
@@ -168,31 +174,30 @@ class Continuity:
         self.seen_ms: dict[tuple[str, int], int] = {}
         #: By the offset of the record behind it, each gap that nobody has judged yet.
         self.gaps: dict[int, Gap] = {}
-        #: By sender, and what the indexes had shown to be lost at its last record.
-        self._runs: dict[Sender, Run] = {}
-        self._lost_entries: dict[Sender, int] = {}
+        #: By sender, each with what the indexes had shown to be lost at its last record.
+        self._runs: dict[Sender, tuple[Run, int]] = {}
 
     @property
     def runs(self) -> list[Run]:
         """All runs."""
-        return list(self._runs.values())
+        return [run for run, _ in self._runs.values()]
 
     def note(self, logged: Logged) -> None:
         """Add the next record of the segment."""
         record = logged.record
-        run = self._runs.get(record.sender)
-        is_first = run is None
-        if run is None:
-            run = self._runs[record.sender] = Run.of(self._contents.segment, logged)
-        elif self._lost_entries[record.sender] == self._contents.lost_entries:
+        lost_entries = self._contents.lost_entries
+        known = self._runs.get(record.sender)
+        run = Run.of(self._contents.segment, logged) if known is None else known[0]
+        if known is not None and known[1] == lost_entries and not run.goes_on_with(record):
             run.missing += parts_between(run.last, RoundPart.of(record))
             gap = run.gap_before(logged)
             if gap is not None:
                 self.gaps[logged.offset] = gap
-        run.note(logged, self._round_ms, is_first=is_first)
-        self._lost_entries[record.sender] = self._contents.lost_entries
-        peers = zip(record.peers, record.peer_incarnations, strict=True)
-        self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
+        run.note(logged, self._round_ms, is_first=known is None)
+        if known is None or known[1] != lost_entries:
+            self._runs[record.sender] = run, lost_entries
+        for (broker, _), low in zip(record.peers, record.peer_incarnations, strict=True):
+            self.seen_ms[broker, low] = logged.timestamp_ms
 
 
 def incarnation_name(incarnation: int) -> str:

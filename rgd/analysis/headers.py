@@ -20,8 +20,8 @@ from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.discovery import Segment
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment
-from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
+from rgd.wire.record import LoggedRound
 
 #: Logs of up to this many bytes are read completely; of larger ones about as much is kept.
 SAMPLED_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -58,11 +58,12 @@ def segment_headers(
 ) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`; fills `contents` if they are given."""
     kept: list[tuple[Any, ...]] = []
-    for item in read_segment(segment, contents or Contents(segment.name), within, has_rows=False):
+    read = read_segment(
+        segment, contents or Contents(segment.name), within, only_headers=sampling.holds
+    )
+    for item in read:
         if isinstance(item, Logged):
-            seen = _sampled_peers(item.record, sampling)
-            if seen or sampling.holds(item.record.sequence):
-                kept.append(_row(item, seen))
+            kept.append(_row(item, _sampled_peers(item.record, sampling)))
         if len(kept) == _BATCH_RECORDS:
             yield _batch(kept)
             kept = []
@@ -94,7 +95,7 @@ def logged_rounds(headers: Any, sampling: Sampling, round_ms: float) -> int:
     return sampling.period * len(stretches)
 
 
-def _sampled_peers(record: RoundRecord, sampling: Sampling) -> list[tuple[str, int, int]]:
+def _sampled_peers(record: LoggedRound, sampling: Sampling) -> list[tuple[str, int, int]]:
     """Name, incarnation and last sequence of each peer whose sequence is kept."""
     return [
         (broker, incarnation, sequence)

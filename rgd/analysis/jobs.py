@@ -4,6 +4,7 @@ Law: rows stay in the tasks, and pieces between them. The driver gets the clocks
 segment says of itself, the attachments, and the findings, in packets.
 """
 
+import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -140,6 +141,8 @@ class Job:
 
     def counted(self, segments: Iterable[Segment]) -> Iterator[Segment]:
         """Segments that count what an executor fetches of them."""
+        # Records make no cycles, and a search for some looks at all that are held: a tenth of the time.
+        gc.disable()
         return (replace(segment, count=self.fetched.add) for segment in segments)
 
     def _reduce(

@@ -44,6 +44,7 @@ from rgd.storage.errors import ObjectMissing
 from rgd.storage.objects import Objects
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
+from rgd.wire.row_range import RowRange
 from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored
 
 #: Rows that are columns at once, and sorted together.
@@ -126,7 +127,7 @@ def _write(segment: Segment, files: "_Files", round_ms: float) -> Contents:
     for day, records in _chunks(reducer.records(found)):
         files.write("policies", day, _policies(policies))
         policies.clear()
-        rows = ShareColumns.join([logged.record.rows for logged in records])
+        rows = RowRange.join(logged.record.rows for logged in records)
         of = np.repeat(np.arange(len(records)), [len(one.record.rows) for one in records])
         files.write("rounds", day, _rounds(records))
         who = _who(records, of)
@@ -301,7 +302,7 @@ def _rounds(records: Sequence[Logged]) -> Columns:
         "peers": [[broker for broker, _ in record.peers] for record in of],
         "peer_incarnations": [list(record.peer_incarnations) for record in of],
         "peer_sequences": [[sequence for _, sequence in record.peers] for record in of],
-        "rows": [len(record.rows) for record in of],
+        "rows": [len(logged.record.rows) for logged in records],
         "index": [logged.index for logged in records],
     }
 

@@ -20,6 +20,7 @@ from rgd.analysis.segments import Damage, Logged
 from rgd.core.exchange.columns import Codes, Ints, ShareColumns
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_MS
+from rgd.wire.row_range import RowRange
 
 #: Rows gathered before a batch goes out.
 BATCH_ROWS_MAX: Final = 20_000
@@ -50,7 +51,7 @@ def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iter
         yield batch_of(
             ROWS,
             _of_records(segment, records)
-            | usage_columns(ShareColumns.join([logged.record.rows for logged in records])),
+            | usage_columns(RowRange.join(logged.record.rows for logged in records)),
         )
     if damages:
         yield batch_of(
@@ -85,7 +86,7 @@ def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
         "weight": pa.array([record.weight for record in logged_records], pa.int64()),
         "peers": _text([json.dumps(dict(record.peers)) for record in logged_records]),
     }
-    counts = [len(record.rows) for record in logged_records]
+    counts = [len(logged.record.rows) for logged in records]
     places = pa.array(np.repeat(np.arange(len(records)), counts))
     return {name: column.take(places) for name, column in columns.items()}
 

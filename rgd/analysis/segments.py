@@ -16,22 +16,21 @@ from typing import Final
 from rgd.analysis.asked import ALWAYS, IndexRange, TimeRange
 from rgd.analysis.discovery import Segment
 from rgd.analysis.tenants import note_policies
-from rgd.core.exchange.messages import RoundRecord
 from rgd.storage.headers import read_chunks
 from rgd.storage.marks import Mark, is_true
 from rgd.storage.ranges import BLOCK_BYTES, Ranges
 from rgd.wire.errors import WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
-from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, LogReader, tried
-from rgd.wire.record import header_of
+from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, LogReader
+from rgd.wire.record import LoggedRound
 from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
 
 #: Stretches of damage that one segment lists; more are counted only.
 DAMAGES_LISTED_MAX: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Logged:
     """A record, and where and when it was logged."""
 
@@ -40,13 +39,13 @@ class Logged:
     index: int | None
     #: ms since 1970: the broker's time, else the producer's.
     timestamp_ms: int
-    record: RoundRecord
+    record: LoggedRound
     #: What the broker's wall clock said, ms since 1970: unlike `timestamp_ms` it may run backwards.
     clock_ms: int = 0
 
 
 #: From an entry and its record to the record's time, ms since 1970.
-Timed = Callable[[Entry, RoundRecord], int]
+Timed = Callable[[Entry, LoggedRound], int]
 
 
 #: What there is in a segment, with the entry that it is.
@@ -57,7 +56,7 @@ _Items = Iterator[tuple[Found, Entry | None]]
 OnPolicies = Callable[[Entry, PolicyPart], None]
 
 
-def as_stamped(entry: Entry, _record: RoundRecord) -> int:
+def as_stamped(entry: Entry, _record: LoggedRound) -> int:
     """The broker's timestamp, else the producer's."""
     return entry.timestamp
 
@@ -102,13 +101,14 @@ class Contents:
 
     def note_entry(self, entry: Entry) -> None:
         """Count a complete entry of any producer."""
-        if entry.index is None:
+        index = entry.index
+        if index is None:
             return
-        if self.last_index is not None and entry.index > self.last_index + 1:
-            self.lost_entries += entry.index - self.last_index - 1
+        if self.last_index is not None and index > self.last_index + 1:
+            self.lost_entries += index - self.last_index - 1
         if self.first_index is None:
-            self.first_index = entry.index
-        self.last_index = entry.index
+            self.first_index = index
+        self.last_index = index
 
     def note_record(self, logged: Logged) -> None:
         """Count a record; of a round in parts the first one."""
@@ -134,7 +134,7 @@ def read_segment(
     within: TimeRange | IndexRange = ALWAYS,
     *,
     timed: Timed = as_stamped,
-    has_rows: bool = True,
+    only_headers: Callable[[int], bool] | None = None,
     on_policies: OnPolicies | None = None,
 ) -> Iterator[Logged | Damage]:
     """The records and the damage of one segment in order.
@@ -144,17 +144,17 @@ def read_segment(
         contents: fills while it is read.
         within: leave out what lies outside of this.
         timed: returns the time of a record.
-        has_rows: False: leave out the rows of the records, which is many times faster.
+        only_headers: leave out the rows, and records without a sequence, of their own or of a peer, for which this is true;
+            then only damage is counted.
         on_policies: receives the entries of policies.
     """
     source = segment.ranges()
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
-    if has_rows and isinstance(within, TimeRange) and within.from_ms is not None:
+    if only_headers is None and isinstance(within, TimeRange) and within.from_ms is not None:
         _note_head(source, contents)
     read = _Reading(contents, within, timed, on_policies)
     entries = _entries(findings(source, start, end), within)
-    decoded = LogReader().read_all(entries) if has_rows else _headers(entries)
-    for found, record in decoded:
+    for found, record in LogReader().read_all(entries, headers=only_headers):
         yield from read.found(found, record)
     if within.has_tail:
         yield from read.damage()
@@ -177,11 +177,6 @@ def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
             return
         else:
             yield one, one.entry
-
-
-def _headers(entries: _Items) -> Iterator[tuple[Found, Answer]]:
-    for found, entry in entries:
-        yield found, None if entry is None else tried(header_of, entry)
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
@@ -244,8 +239,11 @@ class _Reading:
                 self._damages.clear()
         else:
             self._is_begun = True
-            yield from self.damage()
-            yield from self._entry(found, record)
+            if self._damages:
+                yield from self.damage()
+            logged = self._entry(found, record)
+            if logged is not None:
+                yield logged
 
     def damage(self) -> Iterator[Damage]:
         """Count the damage before an entry of the range or the end."""
@@ -254,24 +252,24 @@ class _Reading:
             yield damage
         self._damages.clear()
 
-    def _entry(self, found: Stored, record: Answer) -> Iterator[Logged | Damage]:
+    def _entry(self, found: Stored, record: Answer) -> Logged | Damage | None:
         entry = found.entry
         self._contents.note_entry(entry)
         if isinstance(record, WireError):
             size = LENGTH_SIZE + len(found.data)
-            self._damages.append(Damage(found.offset, size, record.reason.value))
-            yield from self.damage()
-            return
+            damage = Damage(found.offset, size, record.reason.value)
+            self._contents.note_damage(damage)
+            return damage
         if record is None:
             self._contents.foreign += 1
-            return
+            return None
         if isinstance(record, PolicyPart):
             self._contents.policies += 1
             note_policies(record, self._contents.attached)
             if self._on_policies is not None:
                 self._on_policies(entry, record)
-            return
+            return None
         at_ms = self._timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
         self._contents.note_record(logged)
-        yield logged
+        return logged

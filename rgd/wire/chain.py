@@ -13,11 +13,10 @@ tenth of what names and values would.
 Differences wrap at 64 bits on both sides alike, so they are exact whatever the numbers are.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
-from typing import Final
+from itertools import accumulate, chain, compress
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -40,11 +39,11 @@ from rgd.wire.columns import (
     counts_of,
     rates_of,
     read_columns,
-    side_by_side,
     write_columns,
 )
 from rgd.wire.errors import Malformed, Oversize, Reason, WireError
 from rgd.wire.keys import check_rows, read_keys, write_keys
+from rgd.wire.row_range import RowRange
 from rgd.wire.varints import unzigzag, zigzag
 
 _Record = record_pb2.RoundRecord
@@ -98,9 +97,9 @@ class Chain:
 
     _slots: dict[tuple[str, int], int]
     _groups: list[str]
-    _kinds: Codes
+    kinds: Codes
     #: [slots, _WIDTH] the values in each slot's last record.
-    _values: Ints
+    values: Ints
     #: Slots of the last record's rows, and of what is written their groups.
     _last: Ints
     _groups_last: tuple[str, ...]
@@ -136,16 +135,16 @@ class Chain:
         _check(rows)
         proto.chain, proto.link, proto.rows = self._id, link, len(rows)
         slots = self._write_slots(rows.usage, proto)
-        now, columns = _differences(rows, self._values[slots], period_ns)
+        now, columns = _differences(rows, self.values[slots], period_ns)
         write_columns(proto, _NAMES, zigzag(columns.T), rows.sent)
         if len(rows.refused_by):
             proto.has_levels = True
             write_columns(proto, _LEVELS, zigzag(_of_levels(rows.refused_by, rows.refused)))
-        self._values[slots] = now
+        self.values[slots] = now
         self._link = link + 1
 
-    def read_slots(self, proto: record_pb2.ChainedRows) -> Ints:
-        """[rows] slots of the next record, which `keep` completes.
+    def read_slots(self, proto: record_pb2.ChainedRows) -> tuple[Ints, tuple[str, ...]]:
+        """[rows] slots of the next record and their groups.
 
         Raises:
             WireError: with the reason; what follows is refused up to the next key record.
@@ -154,26 +153,19 @@ class Chain:
         if proto.link == 0:
             self._begin(proto.chain)
         elif link != proto.link or proto.chain != self._id:
-            raise Malformed(Reason.UNLINKED, "record: it continues one that was not read")
+            raise _unlinked()
         check_rows(proto.rows)
-        return self._read_slots(proto)
-
-    def kept(self, slots: Ints) -> tuple[tuple[str, ...], Codes, Ints]:
-        """Groups, kinds and last values of the slots that `read_slots` returned."""
-        return self._groups_last, self._kinds[slots], self._values[slots]
-
-    def keep(self, slots: Ints, now: Ints, link: int) -> None:
-        """Keep the values of the record that was read."""
-        self._values[slots] = now
-        self._link = link + 1
+        slots = self._read_slots(proto)
+        self._link = proto.link + 1
+        return slots, self._groups_last
 
     def _begin(self, name: int) -> None:
         """Forget all slots and values."""
         self._id = name
         self._slots = {}
         self._groups = []
-        self._kinds = np.zeros(0, np.uint8)
-        self._values = np.zeros((0, _WIDTH), np.int64)
+        self.kinds = np.zeros(0, np.uint8)
+        self.values = np.zeros((0, _WIDTH), np.int64)
         self._last = np.zeros(0, np.int64)
         self._groups_last = ()
 
@@ -181,7 +173,7 @@ class Chain:
         """[rows] slots; those that had none yet are given one."""
         groups, kinds = tuple(usage.groups), usage.kinds
         check_rows(len(groups))
-        if groups == self._groups_last and np.array_equal(kinds, self._kinds[self._last]):
+        if groups == self._groups_last and np.array_equal(kinds, self.kinds[self._last]):
             proto.same_slots = True
             return self._last
         known = self._slots
@@ -231,9 +223,9 @@ class Chain:
         if len(self._slots) != begin + len(groups):
             raise Malformed(Reason.DUPLICATE, "slots: a row has two")
         self._groups.extend(groups)
-        self._kinds = np.concatenate([self._kinds, kinds])
+        self.kinds = np.concatenate([self.kinds, kinds])
         added = np.zeros((len(groups), _WIDTH), np.int64)
-        self._values = np.concatenate([self._values, added])
+        self.values = np.concatenate([self.values, added])
 
 
 class ChainReader:
@@ -246,90 +238,137 @@ class ChainReader:
     def __init__(self) -> None:
         self._chain = Chain()
 
-    def read(self, protos: Sequence[_Record]) -> list[ShareColumns | WireError]:
+    def read(self, protos: Sequence[_Record]) -> list[RowRange | WireError]:
         """The rows of the next records; for one that cannot be read the reason.
 
         What continues it is refused too, up to the next key record.
         """
-        batches: dict[tuple[int, bool], dict[int, Chain]] = defaultdict(dict)
+        answers: dict[int, RowRange | WireError] = {}
+        linked: list[_Linked] = []
         place = 0
         for at, proto in enumerate(protos):
             if proto.chained.link == 0:
                 self._chain, place = Chain(), 0
-            batches[place, proto.chained.has_levels][at] = self._chain
+            try:
+                linked.append(
+                    _Linked(at, proto, self._chain, place, *self._chain.read_slots(proto.chained))
+                )
+            except WireError as error:
+                answers[at] = error
             place += 1
-        answers: dict[int, ShareColumns | WireError] = {}
-        for _, chains in sorted(batches.items()):
-            answers.update(_read_together(protos, chains))
+        answers.update(_read_together(linked))
         return [answers[at] for at in range(len(protos))]
 
 
-def _read_together(
-    protos: Sequence[_Record], chains: Mapping[int, Chain]
-) -> Iterator[tuple[int, ShareColumns | WireError]]:
-    """The rows of records of different chains, with the places of these."""
-    linked = []
-    for at, of in chains.items():
-        try:
-            linked.append((at, protos[at], of, of.read_slots(protos[at].chained)))
-        except WireError as error:
-            yield at, error
-    batches = [linked] if linked else []
-    while batches:
-        records = batches.pop()
-        try:
-            yield from _rows_of(records)
-        except WireError as error:
-            if len(records) == 1:
-                yield records[0][0], error
-            else:
-                # Which one cannot be read shows when they are read one by one.
-                batches = [[one] for one in records]
+class _Linked(NamedTuple):
+    """A record whose rows' slots are known."""
+
+    at: int
+    proto: _Record
+    chain: Chain
+    #: Its index among the records of its chain that are read together.
+    place: int
+    slots: Ints
+    groups: tuple[str, ...]
 
 
-def _rows_of(
-    records: Sequence[tuple[int, _Record, Chain, Ints]],
-) -> list[tuple[int, ShareColumns]]:
-    """The rows of records of different chains with their slots, of which all have levels or none."""
-    protos = [proto.chained for _, proto, _, _ in records]
-    counts = [len(slots) for *_, slots in records]
+def _read_together(linked: Sequence[_Linked]) -> list[tuple[int, RowRange | WireError]]:
+    """The rows of records, with the records' indexes."""
+    try:
+        return _rows_of(linked) if linked else []
+    except WireError as error:
+        if len(linked) == 1:
+            linked[0].chain.restart()
+            return [(linked[0].at, error)]
+    # Which one cannot be read shows when they are read one by one.
+    found: list[tuple[int, RowRange | WireError]] = []
+    broken: set[Chain] = set()
+    for one in linked:
+        if one.chain in broken:
+            found.append((one.at, _unlinked()))
+            continue
+        found += _read_together([one])
+        if isinstance(found[-1][1], WireError):
+            broken.add(one.chain)
+    return found
+
+
+def _rows_of(linked: Sequence[_Linked]) -> list[tuple[int, RowRange | WireError]]:
+    """The rows of records, in their order."""
+    protos = [one.proto.chained for one in linked]
+    counts = [len(one.slots) for one in linked]
     written = read_columns(protos, _NAMES, counts)
-    columns, sent = unzigzag(written[:-1]), written[-1]
-    if sent.max(initial=0) > 1:
+    if written[-1].max(initial=0) > 1:
         raise Malformed(Reason.BAD_NUMBER, "sent: expected 0 or 1")
-    period_ns = np.repeat([float(proto.period_ns) for _, proto, _, _ in records], counts)
-    groups, *kept = zip(*(of.kept(slots) for *_, of, slots in records), strict=True)
-    kinds, before = map(np.concatenate, kept)
-    names = tuple(chain.from_iterable(groups))
-    usage, now, refused = _usage(names, kinds, before, columns, period_ns)
+    period_ns = np.repeat([float(one.proto.period_ns) for one in linked], counts)
+    places = np.repeat([one.place for one in linked], counts)
+    chains = list(dict.fromkeys(one.chain for one in linked))
+    begins = dict(zip(chains, accumulate([0, *(len(of.kinds) for of in chains)]), strict=False))
+    slots = np.concatenate([one.slots for one in linked])
+    slots = slots + np.repeat([begins[one.chain] for one in linked], counts)
+    last = np.concatenate([of.values for of in chains])
+    now, amounts = _follow(last, slots, places, unzigzag(written[:-1]), period_ns)
+    groups = tuple(chain.from_iterable(one.groups for one in linked))
+    kinds = np.concatenate([of.kinds for of in chains])[slots]
+    rows = _shares(groups, kinds, now, amounts, written[-1] == 1)
+    leveled = [proto.has_levels for proto in protos]
+    if any(leveled):
+        rows = _with_levels(rows, list(compress(protos, leveled)), np.repeat(leveled, counts))
+    _check(rows)
+    for of, begin in begins.items():
+        of.values = last[begin : begin + len(of.kinds)]
+    return [
+        (one.at, RowRange(rows, end - count, end, has_levels))
+        for one, count, end, has_levels in zip(
+            linked, counts, accumulate(counts), leveled, strict=True
+        )
+    ]
+
+
+def _shares(
+    groups: tuple[str, ...], kinds: Codes, now: Ints, amounts: Ints, sent: Flags
+) -> ShareColumns:
+    """Rows of what `_follow` returns."""
     policies = now[:, _POLICY]
     if len(now) and not 0 <= policies.min() <= policies.max() < len(POLICIES):
         raise Malformed(Reason.BAD_NUMBER, "policy: one is not known")
-    rows = ShareColumns(
-        usage=usage,
+    admitted, wanted, refused = amounts
+    return ShareColumns(
+        usage=UsageColumns(groups, kinds, now[:, _TOPICS], admitted, wanted),
         share=now[:, _SHARE : _SHARE + 2],
         quota=now[:, _QUOTA : _QUOTA + 2],
         policies=policies.astype(np.uint8),
         refused=refused,
-        sent=sent == 1,
+        sent=sent,
         admitted_total=now[:, _TOTAL : _TOTAL + 2],
         wanted_total=now[:, _WANTED_TOTAL : _WANTED_TOTAL + 2],
     )
-    if protos[0].has_levels:
-        rows = _with_levels(rows, unzigzag(read_columns(protos, _LEVELS, counts)))
-    _check(rows)
-    found = []
-    for (at, proto, of, slots), end in zip(records, accumulate(counts), strict=True):
-        begin = end - len(slots)
-        of.keep(slots, now[begin:end], proto.chained.link)
-        found.append((at, rows.between(begin, end)))
-    return found
 
 
-def _usage(
-    groups: tuple[str, ...], kinds: Codes, before: Ints, columns: Ints, period_ns: Floats
-) -> tuple[UsageColumns, Ints, Ints]:
-    """The rows' usage, all that is kept of their slots, and what was refused."""
+def _follow(
+    last: Ints, slots: Ints, places: Ints, columns: Ints, period_ns: Floats
+) -> tuple[Ints, Ints]:
+    """[rows, _WIDTH] what is kept of the rows, and [3, rows, 2] what was admitted, wanted and refused.
+
+    Args:
+        last: [slots, _WIDTH] the values of each slot's last record; becomes those of its last row here.
+        slots: [rows] of each row.
+        places: [rows] in its chain: rows at one place have different slots, and continue lower places.
+        columns: [columns, rows] what differs from what was expected.
+        period_ns: [rows] what the rates cover.
+    """
+    now = np.empty((len(slots), _WIDTH), np.int64)
+    amounts = np.empty((3, len(slots), 2), np.int64)
+    order = np.argsort(places, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
+        of = slots[rows]
+        now[rows], amounts[:, rows] = _next(last[of], columns[:, rows], period_ns[rows])
+        last[of] = now[rows]
+    return now, amounts
+
+
+def _next(before: Ints, columns: Ints, period_ns: Floats) -> tuple[Ints, Ints]:
+    """All that is kept of the slots now, and [3, rows, 2] what was admitted, wanted and refused."""
     now = before.copy()
     messages = before[:, _MESSAGES] + columns[0]
     counts = np.stack([messages, columns[1] + _expected_bytes(messages, before)])
@@ -343,14 +382,12 @@ def _usage(
     now[:, _TOTAL : _TOTAL + 2] += (columns[8:10] + counted[0]).T
     now[:, _WANTED_TOTAL : _WANTED_TOTAL + 2] += (columns[10:12] + counted[1]).T
     now[:, _SHARE:] += columns[14:].T
-    usage = UsageColumns(
-        groups=groups,
-        kinds=kinds,
-        topics=now[:, _TOPICS],
-        admitted=side_by_side(admitted),
-        wanted=side_by_side(wanted),
-    )
-    return usage, now, side_by_side(columns[12:14] + (counted[1] - counted[0]))
+    refused = columns[12:14] + (counted[1] - counted[0])
+    return now, np.stack([admitted, wanted, refused]).swapaxes(1, 2)
+
+
+def _unlinked() -> Malformed:
+    return Malformed(Reason.UNLINKED, "record: it continues one that was not read")
 
 
 def _differences(rows: ShareColumns, before: Ints, period_ns: int) -> tuple[Ints, Ints]:
@@ -421,10 +458,15 @@ def _of_levels(refused_by: Ints, refused: Ints) -> Ints:
     return written.reshape(len(refused), len(_LEVELS))
 
 
-def _with_levels(rows: ShareColumns, columns: Ints) -> ShareColumns:
-    refused_by = columns.T.reshape(len(rows), len(REFUSED_BY), 2).copy()
+def _with_levels(
+    rows: ShareColumns, protos: Sequence[record_pb2.ChainedRows], leveled: Flags
+) -> ShareColumns:
+    """The rows with what each level refused, which the `leveled` ones have."""
+    columns = unzigzag(read_columns(protos, _LEVELS, [proto.rows for proto in protos]))
+    refused_by = np.zeros((len(rows), len(REFUSED_BY), 2), np.int64)
+    refused_by[leveled] = columns.T.reshape(-1, len(REFUSED_BY), 2)
     others = refused_by.sum(axis=1) - refused_by[:, _OWN]
-    refused_by[:, _OWN] += rows.refused - others
+    refused_by[leveled, _OWN] += (rows.refused - others)[leveled]
     return replace(rows, refused_by=refused_by)
 
 

@@ -8,6 +8,7 @@ Reports have their rates as codes (`rgd.wire.rate_columns`), records as differen
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -76,8 +77,8 @@ def read_columns(protos: Sequence[Message], names: Sequence[str], rows: Sequence
     Raises:
         Malformed: a column has not as many numbers as its message has rows.
     """
-    columns = [(name, getattr(proto, name)) for name in names for proto in protos]
-    return unpacked(columns, [*rows] * len(names)).reshape(len(names), sum(rows))
+    columns = [column for name in names for column in map(attrgetter(name), protos)]
+    return unpacked(names, columns, [*rows] * len(names)).reshape(len(names), sum(rows))
 
 
 def as_counts(numbers: Unsigned, what: str) -> Ints:
@@ -87,14 +88,6 @@ def as_counts(numbers: Unsigned, what: str) -> Ints:
         Malformed: they are not.
     """
     return checked(numbers.view(np.int64), numbers.shape, what)
-
-
-def side_by_side(numbers: Ints) -> Ints:
-    """[2, rows] to [rows, 2], as the core has messages and bytes."""
-    pairs = np.empty((numbers.shape[1], 2), np.int64)
-    # By `ascontiguousarray` it takes five times as long: numpy goes along the axis of two.
-    pairs[:, 0], pairs[:, 1] = numbers
-    return pairs
 
 
 def counts_of(rates: Ints, period_ns: int) -> Ints:

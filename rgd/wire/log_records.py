@@ -28,13 +28,15 @@ from rgd.wire.log_policies import (
 from rgd.wire.record import (
     PARTS_MAX,
     RECORD_PROPERTIES,
-    header,
+    LoggedRound,
     in_order,
     parsed,
+    rounds_of,
     version_of,
     write_header,
 )
 from rgd.wire.record_parts import parts_of
+from rgd.wire.row_range import NO_ROWS
 
 #: A reader that wants an entry begins so many before it.
 CONTEXT_ENTRIES: Final = KEY_EVERY
@@ -48,8 +50,9 @@ POLICIES_BYTES_MAX: Final = 32 << 20
 
 _T = TypeVar("_T")
 #: What one entry holds; as it is read, None is another producer's, and an error says why it cannot be read.
-Answer = RoundRecord | PolicyPart | WireError | None
+Answer = LoggedRound | PolicyPart | WireError | None
 Item = RoundRecord | PolicyPart | bytes
+_Record = record_pb2.RoundRecord
 
 #: A chain's name is an unsigned number of 64 bits.
 _NAME_MASK: Final = (1 << 64) - 1
@@ -160,33 +163,39 @@ class LogReader:
     def __init__(self) -> None:
         self._rows = ChainReader()
 
-    def read_all(self, items: Iterable[tuple[_T, Entry | None]]) -> Iterator[tuple[_T, Answer]]:
+    def read_all(
+        self,
+        items: Iterable[tuple[_T, Entry | None]],
+        *,
+        headers: Callable[[int], bool] | None = None,
+    ) -> Iterator[tuple[_T, Answer]]:
         """What the next entries hold, each with what came with it.
 
-        Up to `ENTRIES_TOGETHER` entries, or of some `ROWS_TOGETHER` rows, are read together.
+        Up to `ENTRIES_TOGETHER` entries, or of some `ROWS_TOGETHER` rows, are read together. With `headers` only records
+        with a sequence for which it is true, their own or a peer's, are read, without their rows; others are None.
         """
-        held: list[tuple[_T, record_pb2.RoundRecord | Answer]] = []
+        held: list[tuple[_T, _Record | Answer]] = []
         rows = 0
         for item, entry in items:
             proto = None if entry is None else tried(_parsed, entry)
+            if isinstance(proto, _Record):
+                rows += proto.chained.rows
+                if headers is not None and not any(map(headers, _sequences(proto))):
+                    proto = None
             held.append((item, proto))
-            rows += proto.chained.rows if isinstance(proto, record_pb2.RoundRecord) else 0
             if rows >= ROWS_TOGETHER or len(held) >= ENTRIES_TOGETHER:
-                yield from self._all(held)
+                yield from self._all(held, has_rows=headers is None)
                 held, rows = [], 0
-        yield from self._all(held)
+        yield from self._all(held, has_rows=headers is None)
 
     def _all(
-        self, held: Sequence[tuple[_T, record_pb2.RoundRecord | Answer]]
+        self, held: Sequence[tuple[_T, _Record | Answer]], *, has_rows: bool
     ) -> Iterator[tuple[_T, Answer]]:
-        protos = [proto for _, proto in held if isinstance(proto, record_pb2.RoundRecord)]
-        rows = iter(self._rows.read(protos))
+        protos = [proto for _, proto in held if isinstance(proto, _Record)]
+        rows = self._rows.read(protos) if has_rows else [NO_ROWS] * len(protos)
+        rounds = iter(rounds_of(protos, rows))
         for item, proto in held:
-            if isinstance(proto, record_pb2.RoundRecord):
-                of = next(rows)
-                yield item, of if isinstance(of, WireError) else tried(header, proto, of)
-            else:
-                yield item, proto
+            yield item, next(rounds) if isinstance(proto, _Record) else proto
 
     def read(self, entry: Entry) -> RoundRecord | PolicyPart | None:
         """What the next entry holds; None: another producer's.
@@ -199,7 +208,7 @@ class LogReader:
         [(_, found)] = self.read_all([(None, entry)])
         if isinstance(found, WireError):
             raise found
-        return found
+        return found.alone() if isinstance(found, LoggedRound) else found
 
     def record(self, entry: Entry) -> RoundRecord | None:
         """The round that the next entry holds; None: it holds none.
@@ -228,6 +237,12 @@ def _parsed(entry: Entry) -> record_pb2.RoundRecord | PolicyPart | None:
         return _policies_part(proto)
     check_count(proto.period_ns, "period")
     return proto
+
+
+def _sequences(proto: _Record) -> Iterator[int]:
+    """A record's own sequence, and those of the peers of which it had a report."""
+    yield proto.sequence
+    yield from (peer.sequence for peer in proto.peers if peer.sequence > 0)
 
 
 def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"([0-9]{20})\.log")
 _INDEX_MAX: Final = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stored:
     """A whole entry."""
 
@@ -176,13 +176,13 @@ class SegmentReader:
 
     def _judge(self, at: int) -> Stored | WireError | None:
         """The entry at `at`, what is wrong with it, or None: it is not all there."""
-        try:
-            length = decode_length(self._buffer[at : at + LENGTH_SIZE])
-        except TornFrame:
+        start = at + LENGTH_SIZE
+        if len(self._buffer) < start:
             return None
+        try:
+            length = decode_length(self._buffer[at:start])
         except WireError as error:
             return error
-        start = at + LENGTH_SIZE
         if len(self._buffer) < start + length:
             return None
         data = bytes(self._buffer[start : start + length])

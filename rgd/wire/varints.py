@@ -12,13 +12,12 @@ megabytes of numbers.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.wire.errors import Malformed, Reason
 
 Unsigned = NDArray[np.uint64]
@@ -71,36 +70,35 @@ def packed(numbers: Unsigned) -> list[bytes]:
     return columns
 
 
-def unpacked(columns: Sequence[tuple[str, bytes]], rows: Sequence[int]) -> Unsigned:
+def unpacked(names: Sequence[str], columns: Sequence[bytes], rows: Sequence[int]) -> Unsigned:
     """The numbers of all columns, one column after another; one of no bytes is all 0.
 
     Args:
-        columns: what each is called, and its bytes.
+        names: what the columns are called; each name is that of as many columns in a row.
+        columns: their bytes.
         rows: how many numbers each has.
 
     Raises:
         Malformed: a column is not so many varints, or a number has more than 64 bits.
     """
-    numbers = np.zeros(sum(rows), np.uint64)
-    present, end = [], 0
-    for (what, data), count in zip(columns, rows, strict=True):
-        end += count
-        if not data:
-            continue
-        if len(data) > VARINT_MAX * count:
-            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes for {count} rows")
-        if len(data) == count > ALONE_MIN and data.isascii():
+    counts = np.array(rows, np.int64)
+    sizes = np.fromiter(map(len, columns), np.int64, len(columns))
+    borders = np.cumsum(counts)
+    numbers = np.zeros(borders[-1] if len(borders) else 0, np.uint64)
+    is_read = sizes > 0
+    for place in (is_read & (sizes == counts) & (counts > ALONE_MIN)).nonzero()[0].tolist():
+        if columns[place].isascii():
             # Every number is one byte, as of most columns of topics.
-            numbers[end - count : end] = np.frombuffer(data, np.uint8)
-        else:
-            present.append((what, data, count, end))
-    if present:
-        data = b"".join([data for _, data, _, _ in present])
+            end, is_read[place] = borders[place], False
+            numbers[end - counts[place] : end] = np.frombuffer(columns[place], np.uint8)
+    present = is_read.nonzero()[0]
+    if len(present):
+        _check(names, sizes > VARINT_MAX * counts, sizes, counts, "bytes")
+        data = b"".join([columns[place] for place in present.tolist()])
         ends = (np.frombuffer(data, np.uint8) < _MORE).nonzero()[0]
-        _check_counts(present, ends)
-        counts = np.array([count for _, _, count, _ in present])
-        borders = np.array([end for _, _, _, end in present])
-        before = np.repeat(borders - np.cumsum(counts), counts)
+        _check_counts(names, present, sizes, counts, ends)
+        own = counts[present]
+        before = np.repeat(borders[present] - np.cumsum(own), own)
         numbers[before + np.arange(len(ends))] = _numbers(data, ends)
     return numbers
 
@@ -117,17 +115,24 @@ def unzigzag(numbers: Unsigned) -> Ints:
     return turned.view(np.int64)
 
 
-def _check_counts(columns: Sequence[tuple[str, bytes, int, int]], ends: Ints) -> None:
-    """Each column ends with the last byte of a number, and has as many of them as it should."""
-    borders = list(accumulate(len(data) for _, data, _, _ in columns))
-    lasts = list(accumulate(count for _, _, count, _ in columns))
-    if len(ends) == lasts[-1] and (ends[np.array(lasts) - 1] + 1).tolist() == borders:
+def _check_counts(
+    names: Sequence[str], present: Ints, sizes: Ints, counts: Ints, ends: Ints
+) -> None:
+    """Each present column ends with the last byte of a number, and has as many of them as it should."""
+    borders, lasts = np.cumsum(sizes[present]), np.cumsum(counts[present])
+    if len(ends) == lasts[-1] and np.array_equal(ends[lasts - 1] + 1, borders):
         return
-    counts = np.diff(np.searchsorted(ends, borders), prepend=0)
-    for (what, _, expected, _), count in zip(columns, counts.tolist(), strict=True):
-        if count != expected:
-            raise Malformed(Reason.BAD_COLUMNS, f"{what}: {count} values for {expected} rows")
+    found = counts.copy()
+    found[present] = np.diff(np.searchsorted(ends, borders), prepend=0)
+    _check(names, found != counts, found, counts, "values")
     raise Malformed(Reason.BAD_COLUMNS, "a column ends within a number")
+
+
+def _check(names: Sequence[str], faulty: Flags, found: Ints, counts: Ints, of: str) -> None:
+    """Refuse the first faulty column."""
+    for place in faulty.nonzero()[0][:1].tolist():
+        what = names[place * len(names) // len(counts)]
+        raise Malformed(Reason.BAD_COLUMNS, f"{what}: {found[place]} {of} for {counts[place]} rows")
 
 
 def _numbers(data: bytes, ends: Ints) -> Unsigned:

@@ -22,11 +22,14 @@ from rgd.wire.chain import KEY_EVERY
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
 from rgd.wire.log_policies import PolicyPart
-from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, Item, LogEncoder, LogReader, tried
+from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader, tried
 from rgd.wire.policies import decode_policy
-from rgd.wire.record import in_order, parsed
+from rgd.wire.record import LoggedRound, in_order, parsed
 from tests.support import wire_values
 from tests.support.columns import shares_of
+
+#: As one by one.
+Read = RoundRecord | PolicyPart | WireError | None
 
 GROUPS = ("bronze", "gold", "silver", "tin")
 
@@ -105,12 +108,15 @@ def damaged(entry: Entry) -> Entry:
     return replace(entry, payload=proto.SerializeToString(), unknown=b"")
 
 
-def answers(found: Iterable[Answer]) -> list[Answer | Reason]:
+def answers(found: Iterable[Read]) -> list[Read | Reason]:
     return [one.reason if isinstance(one, WireError) else one for one in found]
 
 
-def together(entries: list[Entry]) -> list[Answer | Reason]:
-    return answers(found for _, found in LogReader().read_all(enumerate(entries)))
+def together(entries: list[Entry]) -> list[Read | Reason]:
+    return answers(
+        found.alone() if isinstance(found, LoggedRound) else found
+        for _, found in LogReader().read_all(enumerate(entries))
+    )
 
 
 @pytest.mark.slow

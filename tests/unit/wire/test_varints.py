@@ -49,7 +49,8 @@ NUMBERS = numbers_class()
 
 def unpacked(columns: Sequence[tuple[str, bytes]], rows: int) -> Unsigned:
     """Columns of one length."""
-    return varints.unpacked(columns, [rows] * len(columns)).reshape(len(columns), rows)
+    names, data = zip(*columns, strict=True)
+    return varints.unpacked(names, data, [rows] * len(columns)).reshape(len(columns), rows)
 
 
 def body_of(field: str, numbers: list[int]) -> bytes:
