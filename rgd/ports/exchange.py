@@ -114,10 +114,6 @@ class PolicyStore(Protocol):
     def dropped(self) -> int:
         """Records that were ignored, because a key or a value is larger than any of rgd's."""
 
-    @property
-    def trouble(self) -> str | None:
-        """Why the table can be read but takes no values, with the remedy; None if it does."""
-
     async def open(self) -> list[tuple[str, bytes]]:
         """Read the table, oldest records first; `changes` returns later ones.
 

@@ -392,33 +392,6 @@ class CommandMessage(_message.Message):
 Global___CommandMessage: _TypeAlias = CommandMessage  # noqa: Y015
 
 @_typing.final
-class CommandAck(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CONSUMER_ID_FIELD_NUMBER: _builtins.int
-    ACK_TYPE_FIELD_NUMBER: _builtins.int
-    MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    consumer_id: _builtins.int
-    ack_type: _builtins.int
-    """1: everything up to the message."""
-    @_builtins.property
-    def message_id(self) -> _containers.RepeatedCompositeFieldContainer[Global___MessageIdData]: ...
-    def __init__(
-        self,
-        *,
-        consumer_id: _builtins.int | None = ...,
-        ack_type: _builtins.int | None = ...,
-        message_id: _abc.Iterable[Global___MessageIdData] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_type", b"ack_type", "consumer_id", b"consumer_id", "message_id", b"message_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___CommandAck: _TypeAlias = CommandAck  # noqa: Y015
-
-@_typing.final
 class CommandFlow(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -542,7 +515,6 @@ class BaseCommand(_message.Message):
     CONNECTED_FIELD_NUMBER: _builtins.int
     SUBSCRIBE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
-    ACK_FIELD_NUMBER: _builtins.int
     FLOW_FIELD_NUMBER: _builtins.int
     SUCCESS_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
@@ -563,8 +535,6 @@ class BaseCommand(_message.Message):
     def subscribe(self) -> Global___CommandSubscribe: ...
     @_builtins.property
     def message(self) -> Global___CommandMessage: ...
-    @_builtins.property
-    def ack(self) -> Global___CommandAck: ...
     @_builtins.property
     def flow(self) -> Global___CommandFlow: ...
     @_builtins.property
@@ -593,7 +563,6 @@ class BaseCommand(_message.Message):
         connected: Global___CommandConnected | None = ...,
         subscribe: Global___CommandSubscribe | None = ...,
         message: Global___CommandMessage | None = ...,
-        ack: Global___CommandAck | None = ...,
         flow: Global___CommandFlow | None = ...,
         success: Global___CommandSuccess | None = ...,
         error: Global___CommandError | None = ...,
@@ -605,9 +574,9 @@ class BaseCommand(_message.Message):
         authChallenge: Global___CommandAuthChallenge | None = ...,
         authResponse: Global___CommandAuthResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "ping", b"ping", "pong", b"pong", "subscribe", b"subscribe", "success", b"success", "type", b"type"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "ping", b"ping", "pong", b"pong", "subscribe", b"subscribe", "success", b"success", "type", b"type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "ping", b"ping", "pong", b"pong", "subscribe", b"subscribe", "success", b"success", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "ping", b"ping", "pong", b"pong", "subscribe", b"subscribe", "success", b"success", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -116,9 +116,6 @@ class MemoryExchange:
 class MemoryPolicyStore:
     """A view of a bus's table; fulfils `rgd.ports.exchange.PolicyStore`."""
 
-    #: It always takes values.
-    trouble: str | None = None
-
     def __init__(self, bus: MemoryBus) -> None:
         self._bus = bus
         self._changes: ChangeInbox | None = None

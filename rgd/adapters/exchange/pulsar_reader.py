@@ -33,13 +33,11 @@ from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
-    CommandAck,
     CommandFlow,
     CommandLookupTopic,
     CommandLookupTopicResponse,
     CommandPing,
     CommandSubscribe,
-    MessageIdData,
 )
 from rgd.wire.pulsar_commands import Frame
 from rgd.wire.pulsar_delivery import read_delivery
@@ -93,13 +91,9 @@ class PulsarReader:
         self._asked: deque[Future[None]] = deque()
         self._sent: deque[Future[None]] = deque()
         self._permits = 0
-        self._last: MessageIdData | None = None
-        self._acknowledged: MessageIdData | None = None
         self._request_id = 0
         #: Entries that could not be read, and were skipped.
         self.unreadable = 0
-        #: Whether the topic was terminated, and everything in it was received.
-        self.has_ended = False
 
     @property
     def is_connected(self) -> bool:
@@ -137,7 +131,6 @@ class PulsarReader:
                 self._waiting.extend(connection.receive(timeout_s))
             while self._waiting:
                 yield from self._take(connection, self._waiting.popleft())
-            self._acknowledge(connection)
         except ConnectionLost:
             self._disconnect()
             raise
@@ -179,10 +172,9 @@ class PulsarReader:
         if command.type == wire.PONG and self._sent:
             with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
                 self._sent.popleft().set_result(None)
-        self.has_ended |= command.type == wire.REACHED_END
         if command.type != wire.MESSAGE:
             return
-        at = self._last = command.message.message_id
+        at = command.message.message_id
         if entry is None:
             self._skip("larger than any that Pulsar takes by default")
             return self._return_permits(connection, 1)
@@ -204,15 +196,6 @@ class PulsarReader:
                 self.unreadable,
                 reason,
             )
-
-    def _acknowledge(self, connection: PulsarConnection) -> None:
-        """Tell the broker how far a table was read: it reports the end of a topic to whoever has acknowledged all of it."""
-        last = self._last
-        if not self.from_start or last is None or last is self._acknowledged:
-            return
-        self._acknowledged = last
-        ack = CommandAck(consumer_id=_CONSUMER_ID, ack_type=wire.CUMULATIVE, message_id=[last])
-        connection.send(BaseCommand(type=wire.ACK, ack=ack))
 
     def _return_permits(self, connection: PulsarConnection, count: int) -> None:
         """Let the broker send more, in portions."""

@@ -69,6 +69,7 @@ _FINAL_FAULTS: Final = frozenset(
         "ProducerFenced",
         "ProducerNotInitialized",
         "TopicNotFound",
+        "TopicTerminated",
     }
 )
 
@@ -78,7 +79,6 @@ class _Link:
     """The objects of an open session; the type checker does not know the client's types."""
 
     client: Any
-    #: None: the topic was terminated before it was joined.
     producer: Any
     reader: PulsarReader
     reading: threading.Thread
@@ -93,9 +93,8 @@ class _Link:
     def close_in_steps(self, rest_s: float) -> None:
         """Close the producer, and its client only after this time."""
         self.reader.stop()
-        if self.producer is not None:
-            with contextlib.suppress(pulsar.PulsarException):
-                self.producer.close()
+        with contextlib.suppress(pulsar.PulsarException):
+            self.producer.close()
         _close_late(self.client, rest_s)
         self._forget()
 
@@ -136,7 +135,6 @@ class PulsarSession:
         #: Why it does not read, or send, and may never do so again; None from the next success on.
         self._reading_fault: str | None = None
         self._sending_fault: str | None = None
-        self._has_ended = False
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join the topic; `listener` is called in the reading thread, and must not raise.
@@ -184,8 +182,6 @@ class PulsarSession:
         link = self._link
         if link is None:
             raise ExchangeClosed(f"{self._topic} is not open")
-        if link.producer is None:
-            raise self._translated("TopicTerminated")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Position] = loop.create_future()
 
@@ -205,16 +201,6 @@ class PulsarSession:
     def fault(self) -> str | None:
         """Why this session may never work again, as reported by the client; None while it works."""
         return self._reading_fault or self._sending_fault
-
-    @property
-    def has_producer(self) -> bool:
-        """Whether it can send: not if the topic was terminated before it was joined."""
-        return self._link is not None and self._link.producer is not None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the topic was terminated, and everything in it was delivered."""
-        return self._has_ended
 
     @property
     def unreadable(self) -> int:
@@ -345,9 +331,6 @@ class PulsarSession:
             )
         except pulsar.AuthorizationError as exc:
             raise self._refused("AuthorizationError", "", needs="produce") from exc
-        except pulsar.TopicTerminated:
-            # What is in it can still be read.
-            return None
 
     def _refused(self, fault: str, reason: str, needs: str = "") -> RgdError:
         return translate(fault, url=self._url, topic=self._topic, reason=reason, needs=needs)
@@ -371,7 +354,6 @@ class PulsarSession:
             try:
                 for delivery in reader.read(READ_WAIT_S):
                     self._hand_on(delivery, listener)
-                self._has_ended = reader.has_ended
             except ConnectionLost as exc:
                 LOGGER.info("%s: reading: %s", self._topic, exc)
                 if reader.from_start:

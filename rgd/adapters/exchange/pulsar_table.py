@@ -109,12 +109,6 @@ class PulsarPolicyStore:
     def dropped(self) -> int:
         return self._dropped + (self._table.dropped if self._table else 0)
 
-    @property
-    def trouble(self) -> str | None:
-        if self._session is None or not self._session.has_ended:
-            return None
-        return str(translate("TopicTerminated", url=self._url, topic=self._topic))
-
     async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
@@ -127,7 +121,7 @@ class PulsarPolicyStore:
         session = self._session = PulsarSession(self._url, self._topic, self._settings)
         try:
             await session.open(table.on_delivery, from_start=True)
-            marker = await session.send(b"1", key=MARKER_KEY) if session.has_producer else None
+            marker = await session.send(b"1", key=MARKER_KEY)
             self._watching = loop.create_task(self._watch(session, table))
             records = await table.snapshot(
                 marker,
@@ -236,8 +230,6 @@ async def _until_broken(session: PulsarSession, table: "_Table") -> str:
             return session.fault
         if not session.is_connected:
             return "the connection broke"
-        if session.has_ended:
-            table.end()
         if table.went_back:
             return "its positions begin again"
 
@@ -312,10 +304,6 @@ class _Table:
             with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
                 self._loop.call_soon_threadsafe(self._marker_read.set)
 
-    def end(self) -> None:
-        """The topic was terminated and everything was read, so there is no marker to wait for; on the loop."""
-        self._marker_read.set()
-
     def lose(self, error: ExchangeDown) -> None:
         """Raise this in the waiters for the snapshot or a change; on the loop."""
         self._lost = error
@@ -323,7 +311,7 @@ class _Table:
         self._changes.close(error)
 
     async def snapshot(
-        self, marker: Position | None, *, stall_s_max: float, skipped: Callable[[], int]
+        self, marker: Position, *, stall_s_max: float, skipped: Callable[[], int]
     ) -> list[tuple[str, bytes]]:
         """The table with all records up to the marker; all later ones are changes.
 
@@ -331,9 +319,9 @@ class _Table:
         may have replaced ours in a compaction meanwhile. A large table may take long.
 
         Args:
-            marker: its position; None: the topic takes none, and `end` is called.
+            marker: its position.
             stall_s_max: longest time without any record.
-            skipped: how many unreadable records were skipped; to skip one may take a new connection.
+            skipped: how many unreadable records were skipped.
 
         Raises:
             TimeoutError: the marker was not passed, and nothing came or was skipped for `stall_s_max`.
@@ -342,7 +330,7 @@ class _Table:
         with self._lock:
             seen = (self.position, skipped())
             self._marker = marker
-            if marker is not None and self.position >= marker:
+            if self.position >= marker:
                 self._marker_read.set()
         while not self._marker_read.is_set():
             try:

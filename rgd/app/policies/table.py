@@ -150,8 +150,7 @@ class TablePolicies:
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
         kept = None if self._keeping is None else self._keeping.trouble
         # Beside it, that policies could not be written says nothing new.
-        unwritten = (self._store.trouble if self._is_open else None) or self._filling.trouble
-        return "; ".join(why for why in (away, unwritten, kept) if why) or None
+        return "; ".join(why for why in (away, self._filling.trouble, kept) if why) or None
 
     def figures(self) -> Figures:
         """The counters so far."""
