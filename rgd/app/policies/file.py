@@ -3,8 +3,6 @@
 Law: a file is accepted or refused as a whole. A refused or missing one leaves the last valid policies
 in force, and `trouble` reports it until a valid one appears. Daemons do not exchange policies: each
 reports its file's hash, and daemons with different hashes raise an alarm (`AlarmCode.POLICIES_DIFFER`).
-The newest file wins: while one is read, which takes a minute for 600,000 groups, the check goes on, and what
-replaces it ends that reading.
 How: the file is checked every FILE_POLL_S. The check follows links, because Kubernetes swaps a link to change
 a ConfigMap. A separate process reads and hashes a large file.
 """
@@ -31,11 +29,6 @@ from rgd.errors import ConfigError
 
 #: Time between two checks of the groups file.
 FILE_POLL_S: Final = 1.0
-#: A changed file that could not be read is read again after this many checks, because the reason may be
-#: local, such as too few descriptors or processes.
-UNREAD_LOOKS: Final = 10
-#: A reading that takes longer is shown.
-READING_SHOWN_S: Final = 1.0
 #: Most faults of a refused file that are logged one by one; `rgd validate` lists all.
 FAULTS_LOGGED_MAX: Final = 20
 #: Most logged characters of a fault, which may quote the file.
@@ -62,18 +55,12 @@ class FilePolicies:
         self._stamp: object = _stamp(path)
         loaded = load_groups_apart(path)
         self._snapshot, self._hash = loaded.snapshot, loaded.hash
-        self._trouble: str | None = None
-        #: What is being read, if that takes long.
-        self._reading: str | None = None
+        #: Why the current file is not in force; None if it is.
+        self.trouble: str | None = None
 
     #: It was read before anything else.
     is_settled = True
     is_known = True
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the current file is not in force; None if it is."""
-        return self._reading or self._trouble
 
     def figures(self) -> Figures:
         """Whether the current file is not in force."""
@@ -86,23 +73,15 @@ class FilePolicies:
     async def follow(self, on_snapshot: OnSnapshot) -> None:
         """Read the file again whenever it changes."""
         on_snapshot(self._snapshot, self._hash)
-        unread: object = None
-        looks_left = 0
         while True:
             await asyncio.sleep(self._poll_s)
             stamp = await asyncio.to_thread(_stamp, self._path)
-            if stamp == self._stamp:
-                continue
-            if looks_left and stamp == unread:
-                looks_left -= 1
-                continue
-            # A file that is in force, or was refused for its content, is not read again, even if
-            # it replaces another one.
-            self._stamp = None
-            if await self._reload(stamp, on_snapshot):
-                self._stamp = stamp
-            else:
-                unread, looks_left = stamp, UNREAD_LOOKS
+            if stamp != self._stamp:
+                # A file that is in force, or was refused for its content, is not read again, even if
+                # it replaces another one.
+                self._stamp = None
+                if await self._reload(on_snapshot):
+                    self._stamp = stamp
 
     async def change(self, key: str, change: Change) -> None:
         """Refuse, because the file owns the policies."""
@@ -114,26 +93,24 @@ class FilePolicies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reload(self, stamp: object, on_snapshot: OnSnapshot) -> bool:
-        """Load the file of a stamp; False if it could not be read, whatever its content."""
+    async def _reload(self, on_snapshot: OnSnapshot) -> bool:
+        """Load the file; False if it could not be read, whatever its content."""
         try:
-            return await self._take_up(stamp, on_snapshot)
+            return await self._take_up(on_snapshot)
         except Exception:
-            self._trouble = "the last good ones stay in force: internal error while it was read"
+            self.trouble = "the last good ones stay in force: internal error while it was read"
             raise
 
-    async def _take_up(self, stamp: object, on_snapshot: OnSnapshot) -> bool:
+    async def _take_up(self, on_snapshot: OnSnapshot) -> bool:
         try:
-            loaded = await self._load(stamp)
+            loaded = await self._load()
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error, GroupsUnread)
-        if loaded is None:
-            return False
         on_snapshot(loaded.snapshot, loaded.hash)
         before = [self._snapshot]
         self._snapshot, self._hash = loaded.snapshot, loaded.hash
-        self._trouble = None
+        self.trouble = None
         _log.info(
             "reloaded groups file",
             file=str(self._path),
@@ -144,26 +121,16 @@ class FilePolicies:
         await asyncio.to_thread(release, before)
         return True
 
-    async def _load(self, stamp: object) -> LoadedGroups | None:
-        """Read the file of a stamp; None: another one took its place meanwhile.
+    async def _load(self) -> LoadedGroups:
+        """Read the file.
 
         Raises:
             ConfigError: it cannot be used, or not read.
         """
-        reading, loop = Reading(), asyncio.get_running_loop()
-        loading = loop.run_in_executor(None, load_groups_apart, self._path, reading)
-        shown_at = loop.time() + READING_SHOWN_S
+        reading = Reading()
         try:
-            while not (await asyncio.wait({loading}, timeout=self._poll_s))[0]:
-                if loop.time() >= shown_at:
-                    self._reading = f"{self._path} is being read; the last good ones stay in force"
-                if await asyncio.to_thread(_stamp, self._path) != stamp:
-                    reading.stop()
-                    await asyncio.wait({loading})
-                    return None
-            return await loading
+            return await asyncio.to_thread(load_groups_apart, self._path, reading)
         finally:
-            self._reading = None
             # Otherwise the thread would block the exit until the file is read.
             reading.stop()
 
@@ -171,9 +138,9 @@ class FilePolicies:
         more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
         first = str(error.faults[0])[:FAULT_CHARS_MAX]
         trouble = f"the last good ones stay in force: {first}{more}"
-        if isinstance(error, GroupsUnread) and trouble == self._trouble:
+        if isinstance(error, GroupsUnread) and trouble == self.trouble:
             return  # It is already logged.
-        self._trouble = trouble
+        self.trouble = trouble
         for fault in error.faults[:FAULTS_LOGGED_MAX]:
             _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
 

@@ -97,20 +97,6 @@ async def test_a_bad_file_is_refused_whole_and_that_is_reported_until_it_is_good
     assert follower.policies.trouble is None
 
 
-@pytest.mark.slow
-async def test_a_newer_file_ends_the_reading_of_an_outdated_one(
-    path: Path, follower: Follower
-) -> None:
-    """A minute's work for a file that nobody wants any more, and it is said while it lasts."""
-    many = "".join(f"  g{number}: {{publish: {{messages: 1}}}}\n" for number in range(300_000))
-    replace(path, f"groups:\n  gold: {{publish: {{messages: 7}}}}\n{many}")
-    await until(lambda: "is being read" in (follower.policies.trouble or ""))
-    replace(path, BETTER)
-    await until(lambda: len(follower.rates) > 1)
-    assert follower.rates == [1, 2]
-    assert follower.policies.trouble is None
-
-
 async def test_a_file_that_vanishes_leaves_its_policies_and_that_is_reported(
     path: Path, follower: Follower
 ) -> None:
