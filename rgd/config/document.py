@@ -7,10 +7,13 @@ number. This is YAML 1.2's core schema, while PyYAML by itself implements YAML 1
 It reads libyaml's events and not its nodes, because only events count every expansion: an alias
 costs as much as its value, and a file that expands to more than `NODES_MAX` values is refused before
 it is processed. Tags are refused. `groups`, `load` and `tokens` interpret the values.
+
+The lines of keys are found by a second pass, only after a fault: storing a line for each of a million values
+would cost more memory than the values.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -18,7 +21,6 @@ from typing import Any, ClassVar, Final
 import yaml
 
 from rgd.config.faults import Faults, joined
-from rgd.config.lines import lines_of
 from rgd.config.plain_files import read_plain_file
 from rgd.errors import ConfigError, Fault
 
@@ -76,6 +78,10 @@ class _Builder:
 
     faults: Faults
     _nodes_max: int
+    #: Dotted keys whose lines are sought.
+    _wanted: Collection[str] = ()
+    #: Where each of them is first said, from 1.
+    lines: dict[str, int] = field(default_factory=dict)
     root: object = None
     documents: int = 0
     _nodes: int = 0
@@ -114,6 +120,8 @@ class _Builder:
             expected = "expected this key once, got it again"
             self.faults.add(joined(top.path, key), expected, _line(event))
         top.key = key
+        if self._wanted:
+            self._note_line(event)
 
     def _refuse_tag(self, path: str, event: Any) -> None:
         self.faults.add(path, f"expected a value without a tag, got {event.tag}", _line(event))
@@ -171,9 +179,15 @@ class _Builder:
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
+        if self._wanted and self._open and isinstance(self._open[-1].container, list):
+            self._note_line(event)
         if self._nodes > self._nodes_max:
             expected = f"expected at most {self._nodes_max} values with every alias unfolded"
             raise _fatal(self.faults, self._here(), expected, event)
+
+    def _note_line(self, event: Any) -> None:
+        if (key := self._here()) in self._wanted:
+            self.lines.setdefault(key, _line(event))
 
     def _here(self) -> str:
         """The dotted key of the value that comes next."""
@@ -225,7 +239,7 @@ def parse_document(
     except UnicodeDecodeError as exc:
         expected = f"expected text in UTF-8; byte {exc.start} is none"
         raise _fatal(faults, "", expected) from exc
-    faults.locate = lambda keys: lines_of(_events(text), keys)
+    faults.locate = lambda keys: _lines_of(text, nodes_max, keys)
     builder = _Builder(faults, nodes_max)
     try:
         for event in _events(text):
@@ -235,6 +249,25 @@ def parse_document(
         line = None if mark is None else mark.line + 1
         raise _fatal(faults, "", f"expected YAML: {_where(exc)}", line=line) from exc
     return Document(builder.root, faults)
+
+
+def _lines_of(text: str, nodes_max: int, keys: Collection[str]) -> dict[str, int]:
+    """The line of each key: where it is first said; of one that is not, its nearest parent's."""
+    parents = {key: _with_parents(key) for key in keys}
+    builder = _Builder(
+        Faults(""), nodes_max, {name for names in parents.values() for name in names}
+    )
+    for event in _events(text):
+        builder.take(event)
+    lines = builder.lines
+    found = {key: [name for name in names if name in lines] for key, names in parents.items()}
+    return {key: lines[names[0]] for key, names in found.items() if names}
+
+
+def _with_parents(key: str) -> list[str]:
+    """A dotted key and its possible parents, the longest first."""
+    parts = key.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 def _events(text: str) -> Iterator[Any]:
