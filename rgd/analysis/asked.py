@@ -104,8 +104,8 @@ def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
     if not findings and (asked.groups or asked.tenants):
         names = ", ".join(sorted(asked.groups or asked.tenants))
         raise NothingLogged(
-            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log` prints "
-            "which groups they have"
+            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log cat` "
+            "prints which groups they have"
         )
     used = {"*", *(finding["group"] for finding in findings)}
     for quota in (quota for scenario in asked.scenarios for quota in scenario.quotas):

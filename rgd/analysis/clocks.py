@@ -70,6 +70,8 @@ class Clocks:
     errors: tuple[ClockError, ...]
     #: Brokers whose clocks cannot be compared with the others'.
     unaligned: tuple[str, ...]
+    #: Brokers whose clocks were off and whose times stay as stamped, because they come from a lake.
+    uncorrected: tuple[str, ...] = ()
 
     def time_of(self, entry: Entry, record: LoggedRound | RoundRecord) -> int:
         """The time of a record, ms since 1970: as stamped, unless that clock was off."""
@@ -81,10 +83,10 @@ class Clocks:
             return entry.timestamp
         return max(0, round(offset.common_ms(record.ended_ns / NS_PER_MS)))
 
-    def uncorrected(self) -> "Clocks":
-        """What is known of times that stay as stamped: whose are off is unaligned."""
+    def as_stamped(self) -> "Clocks":
+        """What is known of times that are not corrected."""
         off = {one.broker for one in self.errors}
-        return Clocks({}, (), tuple(sorted(off.union(self.unaligned))))
+        return Clocks({}, (), self.unaligned, tuple(sorted(off)))
 
 
 #: No findings: times are as stamped.

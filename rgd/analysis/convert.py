@@ -52,9 +52,9 @@ def convert_logs(
     segments = segments_within(find_segments(paths), within)
     if not segments:
         check_rows([], within)
-    claim(out)
     require_spark()
     require_java()
+    claim(out)
     progress(f"starting Spark for {len(segments)} segments")
     with started(master) as spark, spark_errors():
         progress(f"converting {len(segments)} segments")

@@ -13,10 +13,11 @@ import numpy as np
 
 from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
+from rgd.analysis.findings import WHOLE_PART_MIN
 from rgd.analysis.log_facts import LogFacts
 from rgd.analysis.page_tables import Cell, figures_of, table
+from rgd.analysis.tables import Plotted
 from rgd.analysis.wording import STARVED
-from rgd.core.exchange.columns import Ints
 
 #: Rows of the section; the table of groups has the others.
 ROWS_MAX: Final = 50
@@ -30,19 +31,15 @@ _STEPS: Final = 1000
 Finding = dict[str, Any]
 
 
-def cells_of(start_ms: Ints, lowest: Floats, facts: LogFacts) -> Floats:
-    """[cells] the lowest ratio in each stretch of the log's time; 1 where there is none.
-
-    Args:
-        start_ms: [windows] where windows begin.
-        lowest: [windows] the lowest ratio in each; NaN for none.
-        facts: has the time of the log, and the windows' length.
-    """
+def cells_of(plotted: Plotted, facts: LogFacts) -> Floats:
+    """[cells] the lowest ratio of complete windows in each stretch of the log's time; 1 where there is none."""
     length = max(1, facts.to_ms - facts.from_ms)
     size = max(1, min(CELLS_MAX, round(length / facts.window_ms)))
     cells = np.ones(size)
-    places = np.clip((start_ms - facts.from_ms) * size // length, 0, size - 1).astype(np.int64)
-    np.minimum.at(cells, places, np.nan_to_num(lowest, nan=1.0))
+    places = (plotted.start_ms - facts.from_ms) * size // length
+    is_drawn = plotted.seconds * 1000 >= WHOLE_PART_MIN * facts.window_ms
+    lowest = np.where(is_drawn, np.nan_to_num(plotted.lowest, nan=1.0), 1.0)
+    np.minimum.at(cells, np.clip(places, 0, size - 1).astype(np.int64), lowest)
     return cells
 
 
@@ -57,7 +54,7 @@ def section(rows: Sequence[tuple[Finding, Floats]], facts: LogFacts) -> str:
     columns = ("group", "kind, dimension", ends, "longest starved", "starved")
     drawn = table(columns, [_row(*row, facts) for row in unfair[:ROWS_MAX]], words=4)
     return (
-        f'<section aria-labelledby="when"><h2 id="when">When it was not fair</h2>{drawn}'
+        f'<section aria-labelledby="when"><h2 id="when">Lowest ratio over time</h2>{drawn}'
         f'<p class="note">The darker, the lower the lowest ratio; red is a starved broker.{note}</p></section>'
     )
 

@@ -99,7 +99,7 @@ class Job:
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
         clocks = align_clocks(headers, round_ms)
-        return Timing(clocks.uncorrected() if self.has_lake else clocks, round_ms, rounds)
+        return Timing(clocks.as_stamped() if self.has_lake else clocks, round_ms, rounds)
 
     def evaluate(
         self, context: "SparkContext", timing: Timing, window_ms: int, windows: str | None

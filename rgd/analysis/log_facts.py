@@ -98,6 +98,8 @@ class LogFacts:
     changes: tuple[tuple[str, int, bool], ...] = ()
     #: Clock errors, and the brokers whose clocks cannot be compared.
     clocks: Clocks = AS_STAMPED
+    #: The range that was asked for, by the brokers' own stamps.
+    within: TimeRange = ALWAYS
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
@@ -144,6 +146,7 @@ class LogFacts:
             ],
             "clock_errors": len(self.clocks.errors),
             "unaligned_clocks": list(self.clocks.unaligned),
+            "uncorrected_clocks": list(self.clocks.uncorrected),
             "silent": [asdict(one) for one in self.silences[:SILENCES_LISTED_MAX]],
             "silences": len(self.silences),
             "kills": [
@@ -195,12 +198,12 @@ def gather(
         silences=tuple(find_silences(lives, ends, round_ms)),
         # Where the range ends says nothing of how a broker did.
         ends=tuple(one for one in ends if within.to_ms is None or one.ending is not Ending.OPEN),
-        changes=tuple(
-            (one.broker, at_ms, at_ms == one.first_ms)
-            for one in lives
-            for at_ms in (one.first_ms, one.last_ms)
+        changes=(
+            *((one.broker, one.first_ms, True) for one in lives if one.begins),
+            *((one.broker, one.at_ms, False) for one in ends if one.ending is not Ending.OPEN),
         ),
         clocks=clocks,
+        within=within,
         attached=attached,
     )
 
@@ -231,7 +234,7 @@ def check_rows(contents: Sequence[Contents], within: TimeRange = ALWAYS) -> None
     if within != ALWAYS:
         raise NothingLogged(
             "the logs have no rows between --from and --to, or in the range of --compare, by their brokers' timestamps; "
-            "`rgd log` prints the times of a log"
+            "`rgd log ls` prints the times of a log"
         )
     raise NothingLogged(
         f"the {len(contents)} segments hold no usage of any group ({foreign} entries of others, "

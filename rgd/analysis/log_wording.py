@@ -1,19 +1,34 @@
 """Sentences about the logs' defects: clocks that were off, brokers that stood still, lost counts.
 
-Law: "nothing is missing" is stated only if every broker ended with a closing record, because a killed
-broker loses the counts of its last round. `summary.json` has the same facts.
+Law: "nothing is missing" is stated only if every broker ended with a closing record or outlived the range, because a
+killed broker loses the counts of its last round. `summary.json` has the same facts.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from rgd.analysis.asked import ALWAYS
 from rgd.analysis.clocks import ClockError
 from rgd.analysis.figures import ahead, clock, count, moment, span
 from rgd.analysis.log_facts import LogFacts
 
 #: Most brokers, silences and kills that one sentence names; `summary.json` lists more.
 NAMED_MAX: Final = 5
+
+
+def of_wrong_times(facts: LogFacts) -> list[str]:
+    """Why figures mix different times and are not to be used; this comes before any other sentence."""
+    clocks = facts.clocks
+    off = "Warning: do not use these figures. Clocks of {} were off, and {}"
+    if clocks.uncorrected:
+        why = "the times of a lake are not corrected: make the report from the logs."
+        return [off.format(names(clocks.uncorrected), why)]
+    if clocks.errors and facts.within != ALWAYS:
+        wrong = sorted({one.broker for one in clocks.errors})
+        why = "a time range is chosen by the brokers' own stamps, so that it has other times of them: leave it out."
+        return [off.format(names(wrong), why)]
+    return []
 
 
 def of_clocks(facts: LogFacts) -> list[str]:
@@ -38,8 +53,7 @@ def of_clocks(facts: LogFacts) -> list[str]:
         sentences.append(
             f"Warning: the times of {names(clocks.unaligned)} are as stamped and may be off: no records "
             "show that reports went both ways between them and the others, or they contradict each "
-            "other, or a clock was off and a lake was read, where times are not corrected. If so, the "
-            "figures mix different times."
+            "other. If so, the figures mix different times."
         )
     return sentences
 

@@ -58,7 +58,7 @@ class Section:
             steps=[(step["at_ms"], step["cause"]) for step in finding["steps"]],
             coloured=_coloured(plotted, facts),
         )
-        return cls(finding, chart, heat.cells_of(plotted.start_ms, plotted.lowest, facts), file)
+        return cls(finding, chart, heat.cells_of(plotted, facts), file)
 
     @property
     def anchor(self) -> str:

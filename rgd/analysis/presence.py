@@ -29,6 +29,11 @@ SILENT_PART_MIN: Final = 0.5
 FORGOTTEN_ROUNDS: Final = 6.0
 
 
+#: Sequences that a starting broker uses before its first record, at the most: its hello, early reports, and some rounds
+#: without requests. A broker whose first record has a later one was there before the logs or the range begin.
+STARTING_SEQUENCES: Final = 8
+
+
 class Ending(StrEnum):
     """How an incarnation ended."""
 
@@ -65,6 +70,11 @@ class Life:
     is_closed: bool = False
     #: When it stood still between its records.
     silent: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def begins(self) -> bool:
+        """Whether its first record is of its start."""
+        return self.first_sequence <= STARTING_SEQUENCES
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,9 @@ def require_spark() -> None:
     """
     absent = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
     if absent:
-        raise SparkMissing(f"{', '.join(absent)} not installed: pip install 'rgd[report]'")
+        raise SparkMissing(
+            f"{', '.join(absent)} not installed: pip install '.[report]' in rgd's source tree"
+        )
 
 
 def require_java() -> Path:
@@ -152,7 +154,7 @@ def require_java() -> Path:
     java = _find_java()
     if java is None:
         raise JavaMissing(
-            f"the report runs on Spark, which needs Java, and none was found; {remedy}"
+            f"this command runs on Spark, which needs Java, and none was found; {remedy}"
         )
     version = _java_version(java)
     if version < JAVA_VERSION_MIN:

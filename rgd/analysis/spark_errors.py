@@ -39,6 +39,7 @@ _REMEDIES: Final = (
         "what is at --master is no Spark master that understands this Spark; start one of the same version, "
         "or correct --master",
     ),
+    (r"Master must", "correct --master: spark://HOST:PORT, k8s://URL, yarn or local[CORES]"),
     (r"No space left on device", "free some space there or name another place, and repeat it"),
     (
         r"^rgd\.storage\.errors\.ObjectMissing|^FileNotFoundError",

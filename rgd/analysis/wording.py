@@ -161,6 +161,7 @@ def sentences(
     """What was found, in plain words: the verdict, the log, the groups, the tenants, what is missing."""
     recovered = any(finding["recovered"] for finding in findings)
     return [
+        *log_wording.of_wrong_times(facts),
         *_verdict(findings),
         _of_log(findings, facts),
         *log_wording.of_clocks(facts),

@@ -36,7 +36,7 @@ CHUNK_BYTES: Final = 4 << 20
 #: How a bucket and a folder refuse a range that begins where the object ends.
 _NO_RANGE: Final = re.compile("416 Range Not Satisfiable|range was invalid")
 
-_REMEDY: Final = "obstore is not installed; install it with: pip install 'rgd[tier]'"
+_REMEDY: Final = "obstore is not installed: pip install '.[tier]' in rgd's source tree"
 
 
 def is_url(place: str) -> bool:

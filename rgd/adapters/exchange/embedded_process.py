@@ -64,7 +64,7 @@ def find_binary(package: str = "pulsar_lite") -> Path:
             return binary
     here = (platform.system(), platform.machine())
     if here in _BUILDS:
-        remedy = "is not installed: pip install 'rgd[embedded]', or set exchange.url"
+        remedy = "is not installed: pip install '.[embedded]' (rgd's source), or set exchange.url"
     else:
         remedy = (
             f"has no build for {' '.join(here)}: set exchange.url to a Pulsar, pulsar://HOST:PORT"

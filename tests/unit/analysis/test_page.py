@@ -171,7 +171,7 @@ def test_when_brokers_were_starved_is_drawn_and_said(tmp_path: Path, read_logs: 
     assert re.findall(r'<rect x="(\d+)" width="(\d+)"', row) == [("473", "526")]
     assert "&lt;script&gt;" in row
     assert "04:11:50 to 2026-11-21 04:12:00" in row
-    assert "When it was not fair" not in page_of(tmp_path / "fair", read_logs)
+    assert "Lowest ratio over time" not in page_of(tmp_path / "fair", read_logs)
 
 
 def test_unfair_times_without_a_starved_broker_are_shaded(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rgd.analysis import wording
+from rgd.analysis.asked import TimeRange
 from rgd.analysis.steps import Step, find_steps, note_membership
 from rgd.core.policies.model import SharePolicyName
 from tests.support.log_maker import START_MS, LogMaker, Usage
@@ -147,3 +148,18 @@ def test_a_broker_that_joins_or_leaves_is_the_cause_and_what_it_wants_later_is_n
     assert causes == [("membership", "b1"), ("demand",), ("demand",), ("membership", "b1")]
     told = [wording.step_row(step, "messages")[2] for step in found["steps"]]
     assert told == ["b1 joined", "from 180/s to 110/s", "from 110/s to 180/s", "b1 left"]
+
+
+def test_where_the_logs_or_the_range_end_nobody_joins_or_leaves(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    for broker in ("b0", "b1"):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.rounds(40, Usage("gold", 50, 90, quota=100))
+        maker.close()
+
+    within = TimeRange(START_MS + 15_000, START_MS + 30_000)
+    assert read_logs(tmp_path, within=within).facts().changes == ()
+    assert [
+        broker for broker, _, is_join in read_logs(tmp_path).facts().changes if not is_join
+    ] == []

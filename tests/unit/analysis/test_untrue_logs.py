@@ -5,12 +5,14 @@ Not covered: the same through Spark (tests/integration/spark), the arithmetic of
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rgd.analysis import log_wording, wording
+from rgd.analysis.asked import TimeRange
 from rgd.analysis.presence import Ending, Silence
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -70,6 +72,9 @@ def test_a_clock_an_hour_ahead_changes_no_figure_and_is_stated(
         (clock,) = facts.to_json()["clocks"]
         assert clock["broker"] == "b1"
         assert clock["ahead_s"] == pytest.approx(ahead_ms / 1000, abs=1.0)
+        assert log_wording.of_wrong_times(facts) == []
+        (said,) = log_wording.of_wrong_times(replace(facts, within=TimeRange(from_ms=START_MS)))
+        assert "do not use" in said
         (said,) = log_wording.of_clocks(facts)
         assert f"b1's was 60.0 min {'ahead' if ahead_ms > 0 else 'behind'}" in said
         assert "corrected" in said
