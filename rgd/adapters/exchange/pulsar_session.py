@@ -45,8 +45,6 @@ __all__ = ["Delivery", "Position", "PulsarSession", "PulsarSettings"]
 PENDING_MAX: Final = 100
 #: Longest time that a table's record waits to be batched.
 BATCH_DELAY_MS: Final = 1
-#: Larger payloads are sealed in a thread, because a megabyte takes some milliseconds.
-INLINE_BYTES_MAX: Final = 1 << 15
 #: Longest time of leaving; after it only a thread keeps waiting for the broker's answer.
 CLOSE_TIMEOUT_S: Final = 2.0
 #: Longest time of one read; leaving and queries do not wait for it.
@@ -124,8 +122,6 @@ class PulsarSession:
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
-        #: Held until a message is with the client: one that is sealed in a thread must not be overtaken.
-        self._order = asyncio.Lock()
         self._seal: Seal | None = None
         self._reader: PulsarReader | None = None
         #: Messages without a valid seal, which were dropped.
@@ -170,9 +166,8 @@ class PulsarSession:
         """
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
-        async with self._order:
-            sent = await self._sealed(payload, key or "")
-            answer = self._begin_send(sent, key)
+        sent = payload if self._seal is None else self._seal.sealed(payload, key or "")
+        answer = self._begin_send(sent, key)
         try:
             return await answer
         finally:
@@ -233,13 +228,6 @@ class PulsarSession:
         unanswered = set(self._unanswered)
         if unanswered:
             await asyncio.wait(unanswered, timeout=self._settings.send_timeout_ms / 1000)
-
-    async def _sealed(self, payload: bytes, key: str) -> bytes:
-        if self._seal is None:
-            return payload
-        if len(payload) <= INLINE_BYTES_MAX:
-            return self._seal.sealed(payload, key)
-        return await asyncio.to_thread(self._seal.sealed, payload, key)
 
     async def close(self, *, is_replaced: bool = False) -> None:
         """Leave; waiting sends end with ExchangeClosed. Idempotent; never fails.

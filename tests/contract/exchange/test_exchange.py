@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_session import INLINE_BYTES_MAX
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
 from tests.contract.exchange.backends import (
     STANDSTILL_MAX,
@@ -54,9 +53,9 @@ async def test_publishes_under_way_at_once_arrive_in_the_order_of_the_calls(
     member = exchange()
     await member.open()
     said = [b"%d" % number for number in range(50)]
-    # A large one may be prepared in a thread, and those behind it must not overtake it. All are less
-    # than what Pulsar has under way for a reader of a non-persistent topic before it drops messages.
-    said[10] = bytes(INLINE_BYTES_MAX + 1)
+    # A larger one must not be overtaken. All are less than what Pulsar has under way for a reader of a
+    # non-persistent topic before it drops messages.
+    said[10] = bytes(1 << 15)
     await asyncio.gather(*map(member.publish, said))
     assert await hear(member, 50) == said
 
