@@ -8,7 +8,6 @@ A new command is a module beside this one, one line below, and an example in `rg
 """
 
 import os
-import select
 import sys
 from pathlib import Path
 from typing import Annotated, cast
@@ -85,10 +84,7 @@ def run() -> None:
     except SystemExit:
         if sys.stdout is stdout:
             raise
-        # Typer wraps the stream after any broken pipe, but the pipe may have been a socket.
-        if not _has_reader_left():
-            _complain("a connection was closed on the other side")
-            raise
+        # Typer wraps the stream after a broken pipe.
         sys.exit(EXIT_UNREAD)
     except ConfigError as error:
         for fault in error.faults:
@@ -116,13 +112,6 @@ def _open_missing_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- open till the end
-
-
-def _has_reader_left() -> bool:
-    """Whether the reader of standard output has left."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), select.POLLOUT)
-    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def _flush(*, is_reported: bool) -> None:
