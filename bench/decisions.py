@@ -25,6 +25,7 @@ from rgd.core.buckets.bucket import PICO, Buckets
 from rgd.core.buckets.decision import NOTHING, Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.counts.counters import NO_SLOT
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
@@ -85,7 +86,7 @@ def three_groups(units: int) -> PolicySnapshot:
 
 def limiter_of(snapshot: PolicySnapshot, *, spent: int) -> Ask:
     """Asks a limiter, of which `spent` messages were taken before, for one message of 1,000 bytes."""
-    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: (NO_SLOT, group.rates(kind)))
     limiter.set_policies(snapshot, Nanos(0))
     if spent:
         limiter.acquire(Request(messages=spent, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
@@ -129,7 +130,7 @@ class LimiterAlone:
     """As much of a daemon as an array needs (`rgd.ports.daemon.Daemon`)."""
 
     def __init__(self) -> None:
-        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: (NO_SLOT, group.rates(kind)))
         self.limiter.set_policies(one_limit(AMPLE), Nanos(0))
         self.now = Nanos(0)
 

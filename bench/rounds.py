@@ -5,7 +5,7 @@
 The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
 estimates, suppression, report and log record), and reckons every share anew that any of it moved.
-Of what is woken, closing the windows is measured apart too (`closing_ms`).
+Of what is woken, closing the windows is measured apart too (`closing_ms`), and so is a page of all rows (`page_us_a_row`).
 At the end all 99 fall silent at once and expire (`expiry_longest_ms`, the longest piece of work then), and it loses its name (`depth_longest_ms`).
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
 `--own` is the part of its own groups that callers ask in a round, each at a steady rate; the others rest.
@@ -19,7 +19,7 @@ import argparse
 import gc
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -34,8 +34,7 @@ from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Wo
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.demand.counters import Counters
-from rgd.core.demand.marks import Flags
+from rgd.core.demand.marks import Flags, Ints
 from rgd.core.demand.table import Closed
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Sender
@@ -125,6 +124,16 @@ class Bench:
         # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
         self._let_work(Nanos(self.sequence * NS_PER_S))
 
+    def page_us(self) -> float:
+        """The gate's microseconds for a row of a page in which all of its groups changed."""
+        news, took_s = self.broker.limiter.news, float("inf")
+        for _ in range(ROUNDS):
+            self._ask()
+            begun, rows = time.process_time(), len(news.touched)
+            news.collect(rows)
+            took_s = min(took_s, (time.process_time() - begun) / rows)
+        return took_s * 1e6
+
     def outlive_peers(self) -> float:
         """Seconds of the longest piece of work in the rounds after which all peers, silent together, expire."""
         self.watch = Stopwatch()
@@ -144,9 +153,9 @@ class Bench:
         demand = self.broker.rounds.demand
         close = demand.close
 
-        def measured(counters: Sequence[Counters], is_advertised: Flags, now: int) -> Closed | None:
+        def measured(slots: Ints, is_advertised: Flags, now: int) -> Closed | None:
             with self.closing.measure("closing"):
-                return close(counters, is_advertised, now)
+                return close(slots, is_advertised, now)
 
         demand.close = measured  # type: ignore[method-assign]
 
@@ -233,6 +242,7 @@ def measure_scale(scale: int, changed: float, asked: float) -> Figures:
         figures[f"{what}_ms"] = seconds * 1000
         figures[f"{what}_longest_ms"] = watch.longest[what] * 1000
     figures["closing_ms"] = closing_s * 1000
+    figures["page_us_a_row"] = bench.page_us()
     figures["expiry_longest_ms"] = bench.outlive_peers() * 1000
     figures["depth_longest_ms"] = bench.lose_depth() * 1000
     return {name: round(value, 2) for name, value in figures.items()}

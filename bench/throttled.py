@@ -27,6 +27,7 @@ from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import ThrottledTable
+from rgd.core.counts.counters import NO_SLOT
 from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos
@@ -43,7 +44,7 @@ TOPIC: Final = "persistent://acme/orders/eu"
 
 def read_us(subscription: str | None) -> float:
     """Microseconds of a read that several levels lower to nothing."""
-    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: (NO_SLOT, group.rates(kind)))
     limits = [LocalLimit(dispatch=Rates(rate * MILLI, rate * MILLI)) for rate in (240, 200, 160)]
     limiter.set_policies(
         PolicySnapshot(

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.policies.model import Rates, SharePolicyName
+from rgd.core.policies.model import GroupKey, Rates, SharePolicyName
 from rgd.core.units import MILLI, NS_PER_S
 from sim.caller import Caller
 from sim.cluster import Cluster

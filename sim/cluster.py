@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Group, Limit, Rates, rate_of
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Kind
 from sim.arrivals import Arrivals, PoissonArrivals, RegularArrivals

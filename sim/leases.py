@@ -26,11 +26,11 @@ from typing import Final
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Name, Request
-from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState
+from rgd.core.buckets.level import BucketSettings, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.leases.leases import Leases
 from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal, UnknownLease
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
 from sim.exiting import exit_with
@@ -96,7 +96,7 @@ class Hour:
         #: Callers have two messages a second each, on average.
         self.quota = 2 * callers * MILLI
         self._share = self.quota
-        self.limiter = Limiter(SETTINGS, lambda *_: Rates(self._share))
+        self.limiter = Limiter(SETTINGS, lambda *_: (0, Rates(self._share)))
         group = Group("gold", Limit(Rates(self.quota)))
         self.limiter.set_policies(PolicySnapshot({"gold": group}), Nanos(0))
         self.leases = Leases(self.limiter)
@@ -139,7 +139,7 @@ class Hour:
     def _move_share(self) -> None:
         self._allowed, self._since = self._allowed_now(), self.now
         self._share = round(self.quota * self.dice.uniform(*SHARES))
-        self.limiter.set_share(KEY, Rates(self._share), Nanos(self.now))
+        self.limiter.set_share(0, Rates(self._share), Nanos(self.now))
         self.after(self.dice.randrange(SHARE_EVERY_NS), self._move_share)
 
     def _ask_plainly(self) -> None:

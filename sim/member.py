@@ -23,14 +23,13 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rate_words import coded
 from rgd.core.exchange.shards import WHOLE, Shard
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
 from sim.shared_work import SharedWork

@@ -12,9 +12,9 @@ from rgd.app.containment import contained
 from rgd.app.daemon import SLICE_REST_S, RgdDaemon
 from rgd.app.live_history import History
 from rgd.app.recent_events import RecentEvents
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import NS_PER_S, Dimension, Nanos
 from rgd.version import __version__
 from rgd.views.live import backlogs_view, members_view

@@ -113,8 +113,8 @@ class RoundBounds:
 
     #: Most groups of an early report, and of a round that ends in one call.
     slice_groups: int = 64
-    #: Most rows of the table that one slice ticks, closes or logs.
-    block_rows: int = 576
+    #: Most rows of the table that one slice ticks, or closes and logs.
+    block_rows: int = 448
 
 
 @dataclass(frozen=True, slots=True)

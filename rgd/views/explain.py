@@ -17,13 +17,13 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Level, Request
-from rgd.core.buckets.level import GroupKey, GroupState, LevelState
+from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.recent_refusals import RecentRefusals, Refusals, window_ns
 from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.throttled import DISPATCH_LEVELS
 from rgd.core.exchange.usage_map import StoredRow
-from rgd.core.policies.model import UNLIMITED, BacklogType, Group, Rate, Rates
+from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rate, Rates
 from rgd.core.policies.precedence import (
     Scope,
     ScopedQuota,

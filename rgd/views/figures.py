@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Level
-from rgd.core.buckets.level import GroupKey, GroupState
-from rgd.core.policies.model import Rates
+from rgd.core.buckets.level import GroupState
+from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Dimension, Pair
 
 #: Most groups whose advertised demand is looked up together.

@@ -13,10 +13,9 @@ import numpy as np
 
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.policies_in_use import rates_of
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS, Ints, rates
-from rgd.core.policies.model import Group, Rate, Rates
+from rgd.core.policies.model import Group, GroupKey, Rate, Rates
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units

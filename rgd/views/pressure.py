@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Level
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import KINDS, Ints
+from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE, share_out
 from rgd.core.units import MILLI, Dimension

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import GroupKey, GroupState
+from rgd.core.buckets.level import GroupState
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.policies.model import Rate, Rates
+from rgd.core.policies.model import GroupKey, Rate, Rates
 from rgd.core.units import Dimension, Nanos, Pair
 from sim.rivals.rival import Rival, row_of
 

@@ -21,10 +21,9 @@ import numpy as np
 
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Message, Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.policies.model import Rate, Rates
+from rgd.core.policies.model import GroupKey, Rate, Rates
 from rgd.core.shares.pulsar_shipped import local_quotas
 from rgd.core.units import MILLI, Nanos, Pair
 from sim.rivals.rival import Rival, row_of

@@ -31,7 +31,7 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState
+from rgd.core.buckets.level import BucketSettings, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import DemandTable
@@ -39,7 +39,7 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.policies.model import UNLIMITED, Group, Rates
+from rgd.core.policies.model import UNLIMITED, Group, GroupKey, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
 from sim.member import share_in, tokens_in
@@ -54,7 +54,10 @@ class Rival(ABC):
             settings.burst_ns, settings.request_max_ms, settings.round_ns // NS_PER_MS
         )
         self.limiter = Limiter(buckets, self._first_share)
-        self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
+        self.demand = DemandTable(
+            DemandSettings(settings.round_ns, settings.min_interval_ns), self.limiter.news
+        )
+        self._slots: dict[GroupKey, int] = {}
         self.sequence = 0
         self._snapshot: PolicySnapshot = EMPTY_SNAPSHOT
         self._now = now
@@ -95,8 +98,8 @@ class Rival(ABC):
 
     def counted(self, state: GroupState, now: Nanos) -> tuple[Pair, Pair]:
         """End a group's window: admitted and wanted in it, Milli per second."""
-        self.demand.row_of(state.counters)
-        closed = self.demand.close([state.counters], np.array([False]), now)
+        slots = np.array([state.counters.slot])
+        closed = self.demand.close(slots, np.array([False]), now)
         if closed is None:
             return Pair(), Pair()
         return Pair(*closed.admitted[0].tolist()), Pair(*closed.wanted[0].tolist())
@@ -157,7 +160,8 @@ class Rival(ABC):
     def _refresh(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Compute shares again and put them in force at once."""
         for key in keys:
-            self.limiter.set_share(key, self._compute(key, self._quota(key)), now)
+            if (slot := self._slots.get(key)) is not None:
+                self.limiter.set_share(slot, self._compute(key, self._quota(key)), now)
 
     def _keys(self) -> list[GroupKey]:
         return [state.key for state in self.limiter.states()]
@@ -166,8 +170,10 @@ class Rival(ABC):
         group = self._snapshot.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
-    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:  # noqa: ARG002 -- a rival has its shares at once
-        return self._compute(GroupKey(group.name, kind), group.rates(kind))
+    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:  # noqa: ARG002 -- a rival has its shares at once
+        key = GroupKey(group.name, kind)
+        slot = self._slots.setdefault(key, len(self._slots))
+        return slot, self._compute(key, group.rates(kind))
 
 
 def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair) -> UsageRow:

@@ -17,6 +17,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, Dimension, Kind, Nanos
+from tests.support.limiter_alone import numbered
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -225,7 +226,7 @@ def test_the_fast_path_answers_and_leaves_what_a_plain_walk_does(
 ) -> None:
     snapshot, levels = house
     limiter, walker, now = (
-        Limiter(SETTINGS, lambda one, kind, _: one.rates(kind)),
+        Limiter(SETTINGS, numbered(lambda one, kind, _: one.rates(kind))),
         Walker(*house),
         0,
     )

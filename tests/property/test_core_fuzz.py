@@ -45,7 +45,6 @@ from rgd.core.broker.events import (
 )
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, OverBacklog, PoliciesUnknown, Request, TooLarge
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.messages import (
     Message,
@@ -53,6 +52,7 @@ from rgd.core.exchange.messages import (
     RoundRecord,
 )
 from rgd.core.policies.model import (
+    GroupKey,
     OnUnknown,
     SharePolicyName,
 )

@@ -7,12 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates, TopicSplit
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, to_milli
-from tests.support.limiter_alone import whole
+from tests.support.limiter_alone import numbered, whole
 
 BURST_NS: Final = 250 * NS_PER_MS
 SETTINGS: Final = BucketSettings(burst_ns=BURST_NS, request_max_ms=10_000, round_ms=1000)
@@ -28,7 +28,7 @@ class House:
 
     def __init__(self, split: TopicSplit) -> None:
         self.split = split
-        self.limiter = Limiter(SETTINGS, whole)
+        self.limiter = Limiter(SETTINGS, numbered(whole))
         self.change(1000, Nanos(0))
         self.drain(100, Nanos(0))
 
@@ -40,7 +40,7 @@ class House:
     def follow(self, now: Nanos) -> None:
         """Let the share come."""
         group = self.limiter.snapshot.groups["gold"]
-        self.limiter.set_share(KEY, whole(group, KEY.kind, now), now)
+        self.limiter.set_share(0, whole(group, KEY.kind, now), now)
 
     def drain(self, most: int, now: Nanos) -> int:
         """Ask for one message after the other; how many were granted."""

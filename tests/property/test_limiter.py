@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
+from tests.support.limiter_alone import numbered
 from tests.support.meters import window_of
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -71,7 +72,7 @@ ASKS = st.lists(
 
 
 def full_limiter(snapshot: PolicySnapshot) -> Limiter:
-    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+    limiter = Limiter(SETTINGS, numbered(lambda group, kind, _: group.rates(kind)))
     limiter.set_policies(snapshot, Nanos(0))
     # Buckets are made when a name is first asked for.
     limiter.acquire(Request(messages=0, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
@@ -239,7 +240,7 @@ def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
         Attachments(namespaces={NAMESPACE: "gold"}),
         Limits(topics={TOPIC: LocalLimit(Rates(to_milli(topic_rate)))}),
     )
-    limiter = Limiter(SETTINGS, lambda group, kind, _: Rates(to_milli(share)))
+    limiter = Limiter(SETTINGS, numbered(lambda group, kind, _: Rates(to_milli(share))))
     limiter.set_policies(snapshot, Nanos(0))
     request = Request(messages=messages, namespace=NAMESPACE, topic=TOPIC, attempt=attempt)
     end = 4 * NS_PER_S

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.demand.unsaid import GROWTH
+from rgd.core.demand.bound import GROWTH
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
 from tests.support.meters import Metered, tell
 

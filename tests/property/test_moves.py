@@ -16,9 +16,8 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Group, Limit, LocalLimit, Rates, TopicSplit
+from rgd.core.policies.model import Group, GroupKey, Limit, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.records import PolicyRecords, Value
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, Pair, to_milli
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.bounds import ExchangeBounds
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX, parts_of_rows, parts_of_state
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Kind, Pair
 from tests.support.columns import advertised_hash
 

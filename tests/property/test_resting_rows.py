@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.demand.counters import Counters, News
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import DemandTable
 from rgd.core.units import NS_PER_MS, Nanos, Pair
+from tests.support.meters import Rows
 
 ROWS = 4
 
@@ -45,13 +45,14 @@ class House:
 
     def __init__(self, *, closes_all: bool) -> None:
         self.closes_all = closes_all
-        self.news = News()
-        self.table = DemandTable(DemandSettings())
-        self.counters = [Counters(Nanos(0), self.news, row) for row in range(ROWS)]
-        self.advertised: set[object] = set()
+        rows = Rows()
+        self.news = rows.news
+        self.table = DemandTable(DemandSettings(), self.news)
+        self.counters = [rows.add(Nanos(0)) for _ in range(ROWS)]
+        self.advertised: set[int] = set()
         self.closed = 0
 
-    def do(self, step: Step, now: Nanos) -> dict[object, list[object]]:
+    def do(self, step: Step, now: Nanos) -> dict[int, list[object]]:
         """Let a step happen; returns what is measured, by row."""
         one = self.counters[step.row]
         if step.sort == "admit":
@@ -59,51 +60,45 @@ class House:
         elif step.sort == "refuse":
             one.refuse(step.cost, step.row % 3, None, 100, now)
         elif step.sort == "tick":
-            return {jumped.state: [True] for jumped in self.tick()}
+            return {slot: [True] for slot in self.tick()}
         elif step.sort == "early":
-            self.table.row_of(one)
-            return {one.state: list(_values(self.table.measure([one], now), 0))}
+            if one.requests == 0:
+                return {}
+            return {one.slot: list(_values(self.table.measure(np.array([one.slot]), now), 0))}
         elif step.sort == "end":
             return self.end(now)
         else:
             self.table.recover()
         return {}
 
-    def tick(self) -> list[Counters]:
+    def tick(self) -> list[int]:
         """Close slots of the touched rows."""
-        return self.table.tick(self.news.collect(ROWS))
+        return [*map(int, self.table.tick(self.news.collect(ROWS)))]
 
-    def end(self, now: Nanos) -> dict[object, list[object]]:
+    def end(self, now: Nanos) -> dict[int, list[object]]:
         """Close windows."""
-        awake = self.table.begin(list(self.news.touched), now)
-        counters = self.table.counters
-        rows = range(len(counters)) if self.closes_all else awake.tolist()
-        pending = [one for row in rows if (one := counters[row]) is not None]
-        if not pending:
-            return {}
+        pending = self.table.begin(now)
+        if self.closes_all:
+            pending = np.array([one.slot for one in self.counters if one.requests], np.int64)
         self.closed += len(pending)
-        told = np.array([one.state in self.advertised for one in pending])
+        told = np.array([slot in self.advertised for slot in pending.tolist()], np.bool_)
         closed = self.table.close(pending, told, now)
         if closed is None:
             return {}
-        rows = [pending[at] for at in closed.kept.tolist()]
+        slots = closed.slots
         estimates = closed.measured.estimates
-        limited = np.ones((len(rows), 2), np.bool_)
-        short = np.array([one.row % 2 == 0 for one in rows])
-        self.table.advertise(rows, estimates.wanted, estimates, limited, short)
-        self.advertised = {
-            one.state
-            for one, wanted in zip(rows, estimates.wanted.tolist(), strict=True)
-            if any(wanted)
-        }
-        return {one.state: list(_values(closed, at)) for at, one in enumerate(rows)}
+        limited = np.ones((len(slots), 2), np.bool_)
+        self.table.advertise(slots, estimates.wanted, estimates, limited, slots % 2 == 0)
+        wanted = zip(slots.tolist(), estimates.wanted.tolist(), strict=True)
+        self.advertised = {slot for slot, pair in wanted if any(pair)}
+        return {slot: list(_values(closed, at)) for at, slot in enumerate(slots.tolist())}
 
 
 def _values(of: object, at: int) -> Iterator[object]:
     """Everything that was measured of one row."""
     for field in fields(of):  # type: ignore[arg-type]  # a dataclass
         value = getattr(of, field.name)
-        if field.name in {"kept", "elapsed_ns", "held", "slot_noise", "of_noise"}:
+        if field.name in {"slots", "elapsed_ns", "held", "slot_noise", "of_noise"}:
             continue  # The estimate is compared, which is made of these.
         if isinstance(value, np.ndarray):
             yield field.name, value[at].tolist()

@@ -18,6 +18,7 @@ from rgd.core.leases.model import LeaseAnswer, LeaseRequest
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
+from tests.support.limiter_alone import numbered
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -46,7 +47,7 @@ class House:
             for name, rates in zip(names, self.groups, strict=True)
         }
         local = [LocalLimit(of, of) for of in (self.broker, self.topic, self.subscription)]
-        made = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        made = Limiter(SETTINGS, numbered(lambda group, kind, _: group.rates(kind)))
         made.set_policies(
             PolicySnapshot(
                 groups,

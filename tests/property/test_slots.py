@@ -19,14 +19,13 @@ from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import StoredRow, UsageMap
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
 from tests.unit.core.values import advertised

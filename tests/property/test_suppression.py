@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import GroupKey
 from rgd.core.shares.columns import Rows, share_out
 from rgd.core.units import Kind, Pair
 from tests.unit.core.values import advertised

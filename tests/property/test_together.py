@@ -21,7 +21,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos
-from tests.support.limiter_alone import LimiterAlone, whole
+from tests.support.limiter_alone import LimiterAlone, numbered, whole
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -113,10 +113,10 @@ def left(limiter: Limiter, now: Nanos) -> object:
     return tokens, counted, refused, *_called_out(limiter)
 
 
-def _called_out(limiter: Limiter) -> list[list[object]]:
+def _called_out(limiter: Limiter) -> list[list[int]]:
     """The groups that the plane is to collect."""
     news = limiter.news
-    return [[one.state.key for one in some] for some in (news.touched, news.unreported)]  # type: ignore[attr-defined]
+    return [[one.slot for one in news.touched], [*news.unreported]]
 
 
 COUNTED = {
@@ -186,7 +186,7 @@ def test_questions_that_raise_half_way_take_nothing(monkeypatch: pytest.MonkeyPa
         {"space": Group("space", Limit(Rates(400 * MILLI)))},
         Attachments(namespaces={NAMESPACES[0]: "space"}),
     )
-    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+    limiter = Limiter(SETTINGS, numbered(lambda group, kind, _: group.rates(kind)))
     limiter.set_policies(snapshot, Nanos(0))
     request = Request(namespace=NAMESPACES[0])
     assert isinstance(limiter.acquire(request, Nanos(0)), Decision)

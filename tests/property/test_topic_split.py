@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.split import SplitShare
-from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, to_milli
 from tests.support.limiter_alone import LimiterAlone
@@ -101,7 +101,7 @@ class House:
         match step:
             case Share(messages, size):
                 self.share = Rates(messages, size)
-                self.limiter.set_share(GOLD, self.share, self.at())
+                self.limiter.set_share(0, self.share, self.at())
             case TopicSplit():
                 self.group = replace(self.group, topic_split=step)
                 self.set_policies()

@@ -11,12 +11,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Kind, Pair
 from tests.support.columns import advertised_hash
 

@@ -10,10 +10,9 @@ import pytest
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Decision, Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Nanos
 from sim import workloads
 from sim.checkers import Checkers, Violation
@@ -62,8 +61,8 @@ class Generous(CoreBrain):
         limiter = self.broker.limiter
         set_share = limiter.set_share
 
-        def set_more(key: GroupKey, share: Rates, now: Nanos) -> None:
-            set_share(key, Rates((share.messages or 0) * 4 // 3, share.bytes), now)
+        def set_more(slot: int, share: Rates, now: Nanos) -> None:
+            set_share(slot, Rates((share.messages or 0) * 4 // 3, share.bytes), now)
 
         limiter.set_share = set_more  # type: ignore[method-assign]
 

@@ -11,8 +11,7 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.events import PoliciesChanged
-from rgd.core.buckets.level import GroupKey
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, to_milli
 from sim.member import Member

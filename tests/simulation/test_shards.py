@@ -8,10 +8,9 @@ import pytest
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_phase import Phase
 from rgd.core.buckets.decision import Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of
-from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.load import Load

@@ -9,9 +9,8 @@ from typing import Any
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.network import Network

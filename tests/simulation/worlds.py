@@ -13,9 +13,8 @@ from itertools import accumulate
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.load import Load

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import (
     NO_SHARES,
     REFUSED_BY,
@@ -18,6 +17,7 @@ from rgd.core.exchange.columns import (
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
+from rgd.core.policies.model import GroupKey
 
 
 def shares_of(*rows: ShareRow) -> ShareColumns:

@@ -1,11 +1,13 @@
 """One group's demand, driven by itself: a table of one row whose slots close as ticks would close them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.demand.counters import NO_ROW, Counters, News
+from rgd.core.counts.counters import Counters
+from rgd.core.counts.news import News
 from rgd.core.demand.estimator import Estimates
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
@@ -14,6 +16,44 @@ from rgd.core.units import COUNT_MAX, Nanos, Pair
 
 #: Farther off than this is nothing: no steps are looked for in halves of a round.
 NEVER = Pair(COUNT_MAX, COUNT_MAX)
+
+
+#: The slot id of a table's only row.
+ONLY: Final = np.array([0])
+
+
+@dataclass
+class Row:
+    """A group as far as it is counted; no level refuses its work."""
+
+    counters: Counters
+    reported: bool = False
+
+    def refused_totals(self) -> list[int]:
+        """Nothing."""
+        return [0] * 10
+
+
+class Rows:
+    """Counters by slot id, and their news."""
+
+    def __init__(self) -> None:
+        self.counted: dict[int, Row] = {}
+        self.news = News(self.counted)
+
+    def add(self, now: Nanos, topics_max: int = BOUNDS.buckets.window_topics_max) -> Counters:
+        """The counters of one more group."""
+        slot = len(self.counted)
+        counters = Counters(now, self.news, slot, topics_max=topics_max)
+        self.counted[slot] = Row(counters)
+        return counters
+
+    def table(self) -> DemandTable:
+        """A table that has a row of each."""
+        table = DemandTable(DemandSettings(), self.news)
+        self.news.repeat()
+        table.tick(self.news.changed(self.counted))
+        return table
 
 
 class Shown(NamedTuple):
@@ -43,9 +83,10 @@ class Metered:
     """The counters of one group, and its row."""
 
     def __init__(self, now: Nanos, topics_max: int = BOUNDS.buckets.window_topics_max) -> None:
-        self.counters = Counters(now, News(), topics_max=topics_max)
-        self.table = DemandTable(DemandSettings())
-        self.table.row_of(self.counters)
+        self._rows = Rows()
+        self.counters = self._rows.add(now, topics_max)
+        self.table = self._rows.table()
+        self._wanted_total = Pair()
         self._due = now
 
     def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> bool:
@@ -62,22 +103,26 @@ class Metered:
 
     def measure(self, now: Nanos) -> Shown:
         """What an early report would send."""
-        return _shown(self.table.measure([self.counters], now))
+        return _shown(self.table.measure(ONLY, now))
 
     def drain(self, now: Nanos) -> Window | None:
         """End a round's window; None where nothing was asked."""
-        closed = self.table.close([self.counters], np.array([False]), now)
-        return None if closed is None else _window(closed)
+        closed = self.table.close(ONLY, np.array([False]), now)
+        if closed is None:
+            return None
+        window = _window(closed)
+        self._wanted_total = window.wanted_total
+        return window
 
     def totals(self) -> tuple[Pair, Pair]:
         """Admitted and wanted since the start."""
-        return self.counters.admitted, self.table.wanted_total(self.counters)
+        return self.counters.admitted, self._wanted_total
 
     def _tick(self, now: Nanos) -> bool:
         if now < self._due:
             return False
         self._due = Nanos(now + DemandSettings().min_interval_ns)
-        return bool(self.table.tick([self.counters]))
+        return bool(len(self.table.tick(self._rows.news.collect(1))))
 
 
 def tell(
@@ -86,7 +131,7 @@ def tell(
     """Have a row's slots compared with what was advertised, Milli per second."""
     wanted = pairs([told])
     meter.table.advertise(
-        [meter.counters],
+        ONLY,
         wanted,
         Estimates(wanted, pairs([threshold]), pairs([half_threshold])),
         np.ones((1, 2), np.bool_),
@@ -96,10 +141,10 @@ def tell(
 
 def window_of(counters: Counters, now: Nanos) -> Window | None:
     """What was counted since the start; None where nothing was asked."""
-    table = DemandTable(DemandSettings())
-    counters.row = NO_ROW
-    table.row_of(counters)
-    closed = table.close([counters], np.array([False]), now)
+    rows = Rows()
+    rows.counted[counters.slot] = Row(counters)
+    slots = np.array([counters.slot])
+    closed = rows.table().close(slots, np.array([False]), now)
     return None if closed is None else _window(closed)
 
 

@@ -54,7 +54,6 @@ from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
@@ -64,7 +63,7 @@ from rgd.core.exchange.messages import (
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.leases.leases import Leases
-from rgd.core.policies.model import Group, Rates
+from rgd.core.policies.model import Group, GroupKey, Rates
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot, changes_between
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import Kind, Nanos
@@ -94,7 +93,7 @@ class Broker:
         self._now = now
         self.leases = Leases(self.limiter, settings.bounds.leases)
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
-        self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
+        self.rounds = Rounds(settings, self.limiter.news, self.sharing, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
@@ -458,5 +457,5 @@ class Broker:
         fault = Fault(type(event).__name__, error)
         return [fault, *self.publisher.goodbye()] if isinstance(event, Stopping) else [fault]
 
-    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
+    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:
         return self.sharing.first_share(group, kind, now)

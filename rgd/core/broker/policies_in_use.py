@@ -9,10 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rates
 from rgd.core.exchange.group_index import GroupIndex, grown
-from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
+from rgd.core.policies.model import UNLIMITED, GroupKey, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 

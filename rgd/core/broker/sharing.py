@@ -28,7 +28,6 @@ from rgd.core.broker.rests import Rests
 from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
 from rgd.core.exchange.group_index import NO_SLOT, grown
@@ -36,7 +35,7 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.pairs import either
-from rgd.core.policies.model import Group, Rates, SharePolicyName
+from rgd.core.policies.model import Group, GroupKey, Rates, SharePolicyName
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
@@ -60,8 +59,12 @@ class Gate(Protocol):
     live_brokers: int
     group_burst_ns: int
 
-    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
         """Put a share in force, with the policy and the depth in force."""
+        ...
+
+    def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
+        """Put a share of a group without a slot id in force; it has that slot id from now on."""
         ...
 
     def drop(self, key: GroupKey) -> None:
@@ -192,14 +195,14 @@ class Sharing:
 
     # Changes.
 
-    def first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
-        """The share in force of a group that is asked for the first time; it is in use from now on."""
+    def first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:
+        """The slot id and the share in force of a group that is asked for the first time; it is in use from now on."""
         key = GroupKey(group.name, kind)
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
             # No slot id is left. Every broker may have its floor, whatever the others' demand.
             self._slotless[key] = None
-            return self._by_mode.least(group.rates(kind))
+            return NO_SLOT, self._by_mode.least(group.rates(kind))
         self._make_room()
         slots = np.array([slot])
         if slot not in self._damping:
@@ -210,11 +213,11 @@ class Sharing:
             self._is_in_use[slot] = True
             self.shards.use(slots, now)
             self._applied[slot] = self._target[slot]
-            return rates_of(self._applied[slot].tolist())
+            return slot, rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
             self.share_out(slots, now)
         self._applied[slot] = self._damping.in_force(slots, now, self.damping_ns)[0]
-        return rates_of(self._applied[slot].tolist())
+        return slot, rates_of(self._applied[slot].tolist())
 
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
@@ -335,12 +338,18 @@ class Sharing:
             if group is None:
                 self._gate.drop(key)
             else:
-                self._gate.set_share(key, self.first_share(group, key.kind, now), now)
+                self._gate.give_slot(key, *self.first_share(group, key.kind, now), now)
 
     def is_in_use(self, slots: Ints) -> Flags:
         """[slots] whether a group in use has the slot id."""
         self._make_room()
         return self._is_in_use[slots]
+
+    def exist(self, slots: Ints) -> Flags:
+        """[slots] whether a group in use has the slot id, and the policies in force have the group."""
+        groups, keys = self.snapshot.groups, self._usage.index.keys
+        known = [keys[slot].group in groups for slot in slots.tolist()]
+        return self.is_in_use(slots) & np.array(known, np.bool_)
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
@@ -427,9 +436,8 @@ class Sharing:
         differs = either(in_force != self._applied[slots]) | self._is_adrift[slots]
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
-        keys = self._usage.index.keys
         for slot, pair in zip(slots.tolist(), in_force.tolist(), strict=True):
-            self._gate.set_share(keys[slot], rates_of(pair), now)
+            self._gate.set_share(slot, rates_of(pair), now)
         self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:

@@ -16,11 +16,10 @@ import numpy as np
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.sharing import Sharing
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.jobs import Job
-from rgd.core.policies.model import Group
+from rgd.core.policies.model import Group, GroupKey
 from rgd.core.units import Kind, Nanos
 
 

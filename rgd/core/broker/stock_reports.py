@@ -11,10 +11,9 @@ import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import rates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import GroupKey, SharePolicyName
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.stock.steering import foreign_usage, split

@@ -23,12 +23,12 @@ from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import GroupKey
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.stock.names import is_of_rgd, is_service_url, stock_name

@@ -93,7 +93,7 @@ class BlockedTopics:
         for group in groups:
             group.refused_messages[_BACKLOG] += asked.messages
             group.refused_bytes[_BACKLOG] += asked.bytes
-            group.is_unlogged = True
+            group.counters.news.backlogged.add(group.counters.slot)
         return OverBacklog(why.quota_type, is_held, retry_after_ms(why, now))
 
     def _counts_of(self, topic: str) -> Counter[tuple[QuotaType, bool]]:

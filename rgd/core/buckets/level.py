@@ -7,23 +7,21 @@ them in the order broker, resource group, topic, subscription.
 
 from collections import Counter
 from dataclasses import dataclass
-from operator import sub
-from typing import Final, NamedTuple
+from typing import Final
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.recent_refusals import RecentRefusals
-from rgd.core.demand.counters import Counters, News
-from rgd.core.policies.model import UNLIMITED, Rate, Rates
+from rgd.core.counts.counters import Counters, Listener
+from rgd.core.policies.model import UNLIMITED, GroupKey, Rate, Rates
 from rgd.core.units import (
     COUNT_MAX,
     MILLI,
     NS_PER_MS,
     WAIT_MS_MAX,
     Dimension,
-    Kind,
     Nanos,
     Pair,
 )
@@ -223,38 +221,27 @@ def rounded_ms(wait_ns: int) -> int:
     return min(-(-wait_ns // NS_PER_MS), WAIT_MS_MAX)
 
 
-class GroupKey(NamedTuple):
-    """A group in one kind: the key of a quota, a share and a row of the usage map."""
-
-    group: str
-    kind: Kind
-
-
 class GroupState(LevelState):
     """The level of one resource group in one kind, and the demand of its callers."""
 
     __slots__ = (
         "counters",
         "generation",
-        "is_unlogged",
         "key",
-        "logged_refused",
         "refused_bytes",
         "refused_messages",
         "reported",
         "soft",
     )
 
-    def __init__(
-        self, key: GroupKey, settings: BucketSettings, now: Nanos, news: News | None = None
-    ) -> None:
+    def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos, news: Listener) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
         #: The last change of groups that this level has applied (`rgd.core.buckets.levels`).
         self.generation = 0
         #: The counters that requests add to.
         topics_max = settings.bounds.window_topics_max
-        self.counters = Counters(now, news or News(), self, topics_max=topics_max)
+        self.counters = Counters(now, news, topics_max=topics_max)
         #: Its soft limit, a shadow level (`rgd.core.buckets.soft`); None: it has none.
         self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.
@@ -263,32 +250,21 @@ class GroupState(LevelState):
         #: `order`; `refusals` counts what the group itself refused.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
-        #: Whether a backlog refused work of it that the usage log does not have: its next row has it.
-        self.is_unlogged = False
-        #: The totals already in the usage log: messages of each level, then bytes of each level.
-        self.logged_refused = [0] * (2 * len(_LEVELS))
 
-    def take_refused(self) -> list[int]:
-        """Messages, then bytes, refused by each level since the last call; for the usage log."""
-        self.is_unlogged = False
-        before, self.logged_refused = self.logged_refused, self._refused_totals()
-        taken = list(map(sub, self.logged_refused, before))
-        return taken if max(taken) <= COUNT_MAX else [min(units, COUNT_MAX) for units in taken]
-
-    def _refused_totals(self) -> list[int]:
-        """Messages refused by each level since the start, then bytes."""
+    def refused_totals(self) -> list[int]:
+        """Messages refused by each level since the start, then bytes, bounded to int64."""
         totals = self.refused_messages + self.refused_bytes
         if self.refusals is not None:
             messages, size = self.refusals.since_start()
             totals[self.order] += messages
             totals[self.order + len(_LEVELS)] += size
-        return totals
+        return totals if max(totals) <= COUNT_MAX else [min(one, COUNT_MAX) for one in totals]
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Whole units refused since the start, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        totals = self._refused_totals()
+        totals = self.refused_totals()
         by_level = zip(_LEVELS, totals, totals[len(_LEVELS) :], strict=False)
         for level, messages, size in by_level:
             if messages or size:

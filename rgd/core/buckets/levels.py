@@ -17,18 +17,28 @@ from itertools import islice
 from typing import NamedTuple
 
 from rgd.core.buckets.decision import Level
-from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
+from rgd.core.buckets.level import BucketSettings, GroupState, LevelState
 from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.buckets.throttled import ThrottledTable
-from rgd.core.demand.counters import News
-from rgd.core.policies.model import UNLIMITED, Group, Limits, Rate, Rates, TopicSplit, lower
+from rgd.core.counts.counters import NO_SLOT
+from rgd.core.counts.news import News
+from rgd.core.policies.model import (
+    UNLIMITED,
+    Group,
+    GroupKey,
+    Limits,
+    Rate,
+    Rates,
+    TopicSplit,
+    lower,
+)
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
 
-#: The share of a group that is asked for the first time, and the share in force from now on.
-ShareOf = Callable[[Group, Kind, Nanos], Rates]
+#: The slot id of a group that is asked for the first time, and its share in force from now on.
+ShareOf = Callable[[Group, Kind, Nanos], tuple[int, Rates]]
 
 
 class LimitKey(NamedTuple):
@@ -81,6 +91,8 @@ class Levels:
         self._topic_split = topic_split
         self._snapshot = EMPTY_SNAPSHOT
         self._groups: dict[GroupKey, GroupState] = {}
+        #: Those that have a slot id.
+        self._by_slot: dict[int, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
         #: Each limit once, in processing order.
         self._limit_order: deque[LimitState] = deque()
@@ -95,7 +107,7 @@ class Levels:
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
         #: What the plane collects.
-        self.news = News()
+        self.news = News(self._by_slot)
         #: What throttled the dispatch of each subscription.
         self.throttled = ThrottledTable(settings.bounds)
 
@@ -134,9 +146,11 @@ class Levels:
         if state is None:
             state = GroupState(key, self._settings, now, self.news)
             state.generation = self._group_change.generation
-            self._refresh(state, group, self._share_of(group, kind, now), now)
+            slot, share = self._share_of(group, kind, now)
+            self._refresh(state, group, share, now)
             # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
+            self._put(state, slot)
         elif state.generation != self._group_change.generation:
             self._refresh(state, group, self._lowered(state, group.rates(kind)), now)
         return state
@@ -193,26 +207,29 @@ class Levels:
         if changes.limits:
             self._limit_change.happen(now)
 
-    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
         """Put a share of a group in force, with the policy and the depth in force, if the group is in use."""
+        state = self._by_slot.get(slot)
+        if state is not None:
+            self._follow(state, share, now)
+
+    def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
+        """The same for a group without a slot id, which has this one from now on."""
         state = self._groups.get(key)
-        if state is None:
-            return
-        change, depth_ns = self._group_change, self.group_burst_ns
-        if state.generation == change.generation and state.burst_ns == depth_ns:
-            if state.share != share:
-                self._set_rates(state, state.quota, share, now)
-        elif (group := self._snapshot.groups.get(key.group)) is None:
-            self.drop(key)
-        else:
-            self._refresh(state, group, share, now)
+        if state is not None:
+            self._put(state, slot)
+            self._follow(state, share, now)
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
         state = self._groups.pop(key, None)
-        if state is not None:
-            self._splits.pop(key, None)
-            self.news.dropped.append(state.counters)
+        if state is None:
+            return
+        self._splits.pop(key, None)
+        slot, state.counters.slot = state.counters.slot, NO_SLOT
+        if slot != NO_SLOT:
+            del self._by_slot[slot]
+            self.news.dropped.append(slot)
 
     def end_round(self, now: Nanos) -> None:
         """Begin to weigh the topics of divided shares.
@@ -247,6 +264,27 @@ class Levels:
     def _drop_chains(self) -> None:
         """Drop all chains, so that none uses an outdated level."""
         self._generation += 1
+
+    def _put(self, state: GroupState, slot: int) -> None:
+        """Know a group by its slot id, if it has one."""
+        state.counters.slot = slot
+        if slot != NO_SLOT:
+            self._by_slot[slot] = state
+            # A group that got its slot id late may have been touched long before.
+            if state.counters.is_touched and state.counters not in self.news.touched:
+                self.news.touched.append(state.counters)
+
+    def _follow(self, state: GroupState, share: Rates, now: Nanos) -> None:
+        """Put a share of a group in force, with the policy and the depth in force."""
+        if state.generation == self._group_change.generation and (
+            state.burst_ns == self.group_burst_ns
+        ):
+            if state.share != share:
+                self._set_rates(state, state.quota, share, now)
+        elif (group := self._snapshot.groups.get(state.key.group)) is None:
+            self.drop(state.key)
+        else:
+            self._refresh(state, group, share, now)
 
     def _refresh(self, state: GroupState, group: Group, share: Rates, now: Nanos) -> None:
         """Apply the policy, the depth and a share to a group."""

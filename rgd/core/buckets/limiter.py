@@ -11,7 +11,7 @@ and puts it in force here. `refusal` handles refusals and parts.
 """
 
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.blocked import BlockedTopics
@@ -37,21 +37,13 @@ from rgd.core.buckets.settle import settle
 from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.together import grant_together
 from rgd.core.buckets.unsettled import Unsettled
+from rgd.core.counts.news import Ungoverned
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair
 
 #: Retry time advertised to a caller that is refused because no policies are known.
 UNKNOWN_RETRY_MS: Final = 1000
-
-
-class Ungoverned(NamedTuple):
-    """Requests that were decided without a limit."""
-
-    #: Granted because no limit applied, or no policies were known.
-    granted: int
-    unknown_granted: int
-    unknown_refused: int
 
 
 class Limiter(Levels):

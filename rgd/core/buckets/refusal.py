@@ -316,7 +316,7 @@ def _call_out(levels: Levels, group: GroupState) -> None:
     """Ask for an early report of a group whose demand no peer knows."""
     # Once is enough, because the report that follows contains it.
     group.reported = True
-    levels.news.call_out(group.counters)
+    levels.news.call_out(group.counters.slot)
 
 
 def _may_want(

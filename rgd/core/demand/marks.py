@@ -2,62 +2,67 @@
 
 A mark is all counters of a group at one time: one row of `FIELDS` integers. A rate is the count
 between two marks divided by the time between them, so nothing is counted twice or lost. Counts are
-whole units, rates Milli per second. Counters of Python have no bound, so marks are doubles. They
-are exact up to 2**53, which is a hundred days of ns, and lose precision beyond.
+whole units, rates Milli per second, and both are doubles (`rgd.core.counts.page`).
 """
 
-from collections.abc import Sequence
-from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.demand.counters import Counters
+from rgd.core.counts.page import BESIDES, PLAIN, REFUSING, Page
 from rgd.core.units import MILLI, NS_PER_S, RATE_MAX
 
 #: A count times this, divided by a time in ns, is a rate in Milli per second.
 SCALE: Final = MILLI * NS_PER_S
 
 #: The columns of a mark; those of amounts are pairs, messages and bytes.
-AT, SINCE, REQUESTS, RETRIES, REFUSALS = range(5)
-ADMITTED, RETRIED, REFUSED, REFUSED_NEW, UNSAID = (slice(at, at + 2) for at in range(5, 15, 2))
+AT, SINCE, REQUESTS = range(3)
+ADMITTED: Final = slice(3, 5)
+RETRIES, REFUSALS = 5, 6
+RETRIED, REFUSED, REFUSED_NEW, UNSAID = (slice(at, at + 2) for at in range(7, 15, 2))
 FIELDS: Final = 15
 #: All refused work.
 ALL_REFUSED: Final = slice(9, 15)
 
-_MARK: Final = Struct(f"{FIELDS}d")
+#: The columns of what only some rows have besides marks: given back, held back in the open window, and in it or the
+#: one before, and slices of unsaid refusals.
+RETURNED, HELD, HELD_LATELY = slice(0, 2), slice(2, 4), slice(4, 6)
+SLICES: Final = slice(6, 14)
+LARGEST_SLICE: Final = slice(8, 10)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def read(counters: Sequence[Counters]) -> Floats:
-    """[rows, FIELDS] the present readings of some counters."""
-    # Numpy takes half as long again to read tuples.
-    pack = _MARK.pack
-    rows = [
-        pack(
-            of.at,
-            of.touched_at,
-            of.requests,
-            of.retries,
-            of.refusals,
-            of.messages - of.netted_messages,
-            of.bytes - of.netted_bytes,
-            of.retried_messages,
-            of.retried_bytes,
-            of.refused_messages,
-            of.refused_bytes,
-            of.refused_new_messages,
-            of.refused_new_bytes,
-            of.unsaid_messages,
-            of.unsaid_bytes,
-        )
-        for of in counters
-    ]
-    return np.frombuffer(bytearray().join(rows), np.float64).reshape(-1, FIELDS)
+class Readings(NamedTuple):
+    """A page as columns."""
+
+    #: [rows] slot ids.
+    slots: Ints
+    #: [rows, FIELDS].
+    marks: Floats
+    #: [rows] active topics of the open window.
+    topics: Floats
+    #: [rows] the last wait of a refused caller, ms.
+    wait_ms: Floats
+    #: The places of rows that have more, and [such rows, BESIDES - 1] what.
+    places: Ints
+    besides: Floats
+
+
+def readings_of(page: Page) -> Readings:
+    """A page as columns."""
+    plain = np.frombuffer(page.plain).reshape(-1, PLAIN)
+    refusing = np.frombuffer(page.refusing).reshape(-1, REFUSING)
+    besides = np.frombuffer(page.besides).reshape(-1, BESIDES)
+    marks, wait_ms = np.zeros((len(plain), FIELDS)), np.zeros(len(plain))
+    marks[:, :RETRIES] = plain[:, 1:-1]
+    places = refusing[:, 0].astype(np.int64)
+    marks[places, RETRIES:], wait_ms[places] = refusing[:, 1:-1], refusing[:, -1]
+    slots, places = plain[:, 0].astype(np.int64), besides[:, 0].astype(np.int64)
+    return Readings(slots, marks, plain[:, -1], wait_ms, places, besides[:, 1:])
 
 
 def counted(begin: Floats, end: Floats, fields: slice) -> Floats:

@@ -1,8 +1,9 @@
 """The demand of every group in use on this broker: a table with one row for each (group, kind).
 
-Three operations work on a block of rows at a time:
+What was counted comes in pages (`rgd.core.counts`). A group gets a row with its first page; callers know it by its
+slot id. Three operations work on a block of rows at a time:
 
-- `tick` reads the touched counters and closes a slot of each (`rgd.core.demand.slots`);
+- `tick` takes the touched rows and closes a slot of each (`rgd.core.demand.slots`);
 - `measure` computes the present rates, for an early report;
 - `close` ends the window at a round's end, and returns what was counted in it and the rates.
 
@@ -10,23 +11,30 @@ The estimator (`rgd.core.demand.estimator`) turns the rates into the demand that
 peers. `advertise` stores what was sent, so that a slot that differs much from it triggers a report.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
+from rgd.core.counts.news import News
+from rgd.core.counts.page import BESIDES, Page
 from rgd.core.demand import slots as slots_
-from rgd.core.demand.counters import FREED, NO_ROW, Counters
+from rgd.core.demand.bound import most_unsaid
+from rgd.core.demand.columns import PAIR, Columns, column
 from rgd.core.demand.credit import learn_credit
 from rgd.core.demand.estimator import Estimates, History, Seen, end_round, report_early
 from rgd.core.demand.marks import (
     ADMITTED,
     ALL_REFUSED,
     AT,
+    HELD,
+    HELD_LATELY,
+    LARGEST_SLICE,
     REFUSED,
     REQUESTS,
+    RETURNED,
+    SINCE,
+    SLICES,
     UNSAID,
     Flags,
     Floats,
@@ -35,19 +43,22 @@ from rgd.core.demand.marks import (
     counted,
     elapsed,
     per_second,
-    read,
+    readings_of,
     whole,
 )
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.slots import Slots
 from rgd.core.pairs import either
-from rgd.core.runs import Places, capacity_for, run_of
-from rgd.core.units import COUNT_MAX, NS_PER_MS, RATE_MAX, Nanos, Pair
-
-_ROW: Final = attrgetter("row")
+from rgd.core.runs import capacity_for, run_of
+from rgd.core.units import COUNT_MAX, NS_PER_MS, Nanos
 
 #: Initial number of rows of the table.
 _ROWS: Final = 64
+
+#: The row of a slot id that has none, and the slot id of a row that is free.
+NO_ROW: Final = -1
+
+_NO_SLOTS: Final = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +73,26 @@ class Measured:
     topics: Ints
 
 
+@dataclass(slots=True)
+class Told(Columns):
+    """What pages have besides marks, by row."""
+
+    slot: Ints = column(dtype=np.int64)
+    topics: Floats = column()
+    wait_ms: Floats = column()
+    besides: Floats = column(BESIDES - 1)
+    #: The part of what was given back that marks leave out. A unit is given back after its grant, perhaps after a
+    #: round with that grant was reported. Then a later grant is left out instead, so that no mark is below an
+    #: earlier one.
+    netted: Floats = column(PAIR)
+
+
 @dataclass(frozen=True, slots=True)
 class Closed:
     """The results of an ended window, for the rows to report."""
 
-    #: [rows] their indexes among the rows that were to be closed.
-    kept: Ints
+    #: [rows] their slot ids.
+    slots: Ints
     measured: Measured
     #: [rows, 2] counted in the window, Milli per second; `wanted` includes held-back demand.
     admitted: Ints
@@ -80,169 +105,150 @@ class Closed:
 
 
 class DemandTable:
-    """The demand of one broker's groups; counters get a row when they are first read."""
+    """The demand of one broker's groups, by slot id.
 
-    def __init__(self, settings: DemandSettings) -> None:
+    Args:
+        settings: the exchange's intervals.
+        news: where the gate answers.
+    """
+
+    def __init__(self, settings: DemandSettings, news: News) -> None:
         self._settings = settings
+        self._news = news
         self._slots = Slots.empty(_ROWS)
         self._history = History.empty(_ROWS)
         #: When the last round began to end: the windows of rows that rest are as old.
         self._began = Nanos(0)
-        #: By row; None if the row is free.
-        self.counters: list[Counters | None] = []
+        #: The row, by slot id.
+        self._row = np.full(_ROWS, NO_ROW, np.int64)
+        self._told = Told.empty(_ROWS)
+        self._rows = 0
         self._free: list[int] = []
         #: When the first row counts as silent, unless it is asked before; as of `fall_silent`.
         self.silent_at: Nanos | None = None
-        #: Held-back demand of the previous window, by row.
-        self._held_before: dict[int, dict[str | None, Pair]] = {}
 
-    def row_of(self, counters: Counters) -> int:
-        """The row of some counters, assigned if they have none."""
-        if counters.row < 0:
-            row = self._free.pop() if self._free else len(self.counters)
-            if row == len(self.counters):
-                self.counters.append(None)
-                if row == len(self._slots.rests):
-                    self._slots.grow(capacity_for(row + 1))
-                    self._history.grow(capacity_for(row + 1))
-            self._slots.window[row, AT] = counters.touched_at
-            self.counters[row] = counters
-            counters.row = row
-        return counters.row
+    def free(self, slots: Ints) -> None:
+        """Free the rows of groups that no longer exist."""
+        rows = self._rows_of(slots)
+        self._free += rows.tolist()
+        self._row[self._told.slot[rows]] = NO_ROW
+        for columns in (self._slots, self._history, self._told):
+            columns.reset(rows)
+        self._told.slot[rows] = NO_ROW
 
-    def free(self, counters: Counters) -> None:
-        """Free the row of a dropped group's counters, which get none again."""
-        row, counters.row = counters.row, FREED
-        counters.slot = NO_ROW
-        if row < 0:
-            return
-        self.counters[row] = None
-        self._free.append(row)
-        self._slots.reset(np.array([row]))
-        self._history.reset(np.array([row]))
-        self._held_before.pop(row, None)
-
-    def wanted_total(self, counters: Counters) -> Pair:
-        """Demand since the start, without the open window, in whole units."""
-        if counters.row < 0:
-            return Pair()
-        return Pair(*self._slots.wanted_total[counters.row].tolist())
-
-    def begin(self, touched: Sequence[Counters], now: Nanos) -> Ints:
-        """Begin the end of a round; returns the rows whose windows are to be closed.
+    def begin(self, now: Nanos) -> Ints:
+        """Begin the end of a round; returns the slot ids of the rows whose windows are to be closed.
 
         A row rests while its window was closed without a request, the peers have no row of it, and
         nothing touched its counters since: closing it again would change nothing.
-
-        Args:
-            touched: the counters that requests added to since the last tick.
-            now: the current time.
         """
+        touched = np.array(self._news.touched_slots(), np.int64)
+        self._make_room(touched)
+        fresh = touched[self._row[touched] == NO_ROW]
+        self._read(fresh)
         before, self._began = self._began, now
-        self._wake(np.array([self.row_of(one) for one in touched], np.int64), before)
-        return np.flatnonzero(~self._slots.rests[: len(self.counters)])
+        self._wake(self._row[touched], before)
+        slots = self._told.slot[: self._rows][~self._slots.rests[: self._rows]]
+        found: Ints = slots[slots != NO_ROW]
+        return found
 
     def recover(self) -> None:
         """Read all counters again and let no row rest, because a fault may have cut a tick short.
 
         Also called when groups may have been deleted: all rows are to be closed then.
         """
-        self._wake(np.arange(len(self.counters)), self._began)
-        self._slots.is_read[:] = False
+        self._wake(np.arange(self._rows), self._began)
+        self._news.repeat()
 
-    def tick(self, touched: Sequence[Counters]) -> list[Counters]:
-        """Close a slot of each as of its last request; returns those whose demand has jumped."""
-        for one in touched:
-            if one.row < 0:
-                self.row_of(one)
-        touched = sorted(touched, key=_ROW)
-        self._net(touched)
-        marks, rows = read(touched), _rows_of(touched)
+    def tick(self, page: Page) -> Ints:
+        """Close a slot of the touched rows as of their last request; returns the slot ids of those whose demand has jumped."""
+        rows, marks = self._take(page)
+        order = rows.argsort()
+        rows, marks = rows[order], marks[order]
+        self._net(rows, marks)
         slots_.watch(self._slots, rows, marks, self._settings)
         self._slots.mark[rows] = marks
-        self._slots.is_read[rows] = True
         self._start(rows, marks)
         # A slot that is too short to give a rate continues.
         lasts = marks[:, AT] - self._slots.end[rows, AT]
         due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
         if not len(due):
-            return []
+            return _NO_SLOTS
         run = run_of(rows[due])
         of = self._slots.rows(run)
         jumped = slots_.close(of, marks[due], self._settings)
         self._slots.put(run, of)
-        return [touched[at] for at in due[jumped].tolist()]
+        return self._told.slot.take(rows[due[jumped]])
 
-    def fall_silent(self, now: Nanos, rows_max: int) -> list[Counters]:
+    def fall_silent(self, now: Nanos, rows_max: int) -> Ints:
         """Find the rows that have fallen silent, looking at no more than `rows_max`; the rest stay due.
 
         Callers that wait as long as they were told have not, nor those that say what they hold back.
+
+        Returns:
+            Their slot ids.
         """
-        of, silent = self._slots, list[Counters]()
+        of = self._slots
         due = np.flatnonzero((of.silent_at > 0) & (of.silent_at <= now))[:rows_max]
-        quiet_ns = slots_.quiet_ns(of, due, self._settings).tolist()
         of.silent_at[due] = 0
-        for row, quiet in zip(due.tolist(), quiet_ns, strict=True):
-            one = self.counters[row]
-            if one is None or one.is_touched or one.held or row in self._held_before:
-                continue
-            wait_ns = min(one.wait_ms * NS_PER_MS, self._settings.round_ns)
-            silent_at = one.at + wait_ns + quiet
-            if silent_at > now:
-                of.silent_at[row] = silent_at
-            else:
-                silent.append(one)
-        slots_.fall_silent(of, _rows_of(silent))
+        rows, marks = self._take(self._news.changed(self._told.slot[due].tolist()))
+        is_touched = marks[:, AT] != of.mark[rows, AT]
+        of.mark[rows[~is_touched]] = marks[~is_touched]
+        holds = either(self._told.besides[due, HELD_LATELY] > 0)
+        due = due[~holds & ~np.isin(due, rows[is_touched])]
+        wait_ns = np.minimum(self._told.wait_ms[due] * NS_PER_MS, self._settings.round_ns)
+        silent_at = of.mark[due, AT] + wait_ns + slots_.quiet_ns(of, due, self._settings)
+        is_silent = silent_at <= now
+        of.silent_at[due] = np.where(is_silent, 0, silent_at)
+        slots_.fall_silent(of, due[is_silent])
         waiting = of.silent_at[of.silent_at > 0]
         self.silent_at = Nanos(int(waiting.min())) if len(waiting) else None
+        silent: Ints = self._told.slot[due[is_silent]]
         return silent
 
-    def measure(self, counters: Sequence[Counters], now: int) -> Measured:
+    def measure(self, slots: Ints, now: int) -> Measured:
         """The present rates, for an early report; windows stay open.
 
         Args:
-            counters: the groups' counters, all of which have a row.
+            slots: the groups' slot ids, all of which have a row.
             now: time of the measurement.
         """
-        self._net(counters)
-        rows = _rows_of(counters)
-        self._start(rows, self._read(counters, rows))
+        rows, marks = self._read(slots)
+        self._start(rows, marks)
         run = run_of(rows)
         of = self._slots.rows(run)
-        held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
-        measured = self._measure(counters, run, of, held, now, is_round=False)
+        held = self._told.besides[rows, HELD_LATELY]
+        measured = self._measure(rows, of, held, now, is_round=False)
         self._slots.put(run, of)
         return measured
 
-    def close(self, counters: Sequence[Counters], is_advertised: Flags, now: int) -> Closed | None:
+    def close(self, slots: Ints, is_advertised: Flags, now: int) -> Closed | None:
         """End the window of some rows and open the next; None if there is nothing to report.
 
         Args:
-            counters: the groups' counters, all of which have a row.
-            is_advertised: [rows] whether the peers have a row, and must learn that it is idle.
+            slots: the groups' slot ids; those without a row are left out.
+            is_advertised: [slots] whether the peers have a row, and must learn that it is idle.
             now: end of the window.
         """
-        self._net(counters)
-        rows = _rows_of(counters)
-        marks = self._read(counters, rows)
+        rows, marks = self._read(slots)
+        is_advertised = is_advertised[self._row[slots] != NO_ROW]
         is_asked = marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
-        self._rest(counters, rows, ~is_asked, now)
-        kept = np.flatnonzero(is_asked | is_advertised)
-        self._slots.rests[rows] = ~is_asked & ~is_advertised
-        if not len(kept):
-            return None
-        if len(kept) < len(counters):
-            counters = [counters[at] for at in kept.tolist()]
+        self._rest(rows[~is_asked], now)
+        kept = is_asked | is_advertised
+        self._slots.rests[rows] = ~kept
         rows, marks, is_asked = rows[kept], marks[kept], is_asked[kept]
+        if not len(rows):
+            return None
         self._start(rows[is_asked], marks[is_asked])
         run = run_of(rows)
         of = self._slots.rows(run)
         slots_.close_half(of, of.is_half_step | of.hungry, self._settings)
-        held = _totals([one.held for one in counters])
+        held = self._told.besides[rows, HELD]
         ended = _as_of(marks, now)
         window_ns = elapsed(of.window, ended)
-        wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
-        measured = self._measure(counters, run, of, held, now, is_round=True)
+        wanted = self._offered(rows, of, of.window, ended, window_ns) + held
+        wanted *= is_asked[:, None]
+        measured = self._measure(rows, of, held, now, is_round=True)
         # Changed last, so that an earlier exception leaves the windows open.
         of.wanted_total += np.minimum(whole(wanted), COUNT_MAX - of.wanted_total)
         wanted_total = of.wanted_total.copy()
@@ -253,9 +259,9 @@ class DemandTable:
         is_idle = measured.seen.requests == 0
         slots_.open_window(of, ended, is_idle)
         self._slots.put(run, of)
-        self._open(counters, is_idle.tolist())
+        self._open(rows, is_idle)
         return Closed(
-            kept,
+            self._told.slot[rows],
             measured,
             whole(admitted),
             whole(per_second(wanted, window_ns)),
@@ -265,42 +271,81 @@ class DemandTable:
         )
 
     def advertise(
-        self,
-        counters: Sequence[Counters],
-        advertised: Ints,
-        estimates: Estimates,
-        limited: Flags,
-        short: Flags,
+        self, slots: Ints, advertised: Ints, estimates: Estimates, limited: Flags, short: Flags
     ) -> None:
         """Store what was sent to the peers, so that a slot far from it triggers a report.
 
         Args:
-            counters: the groups' counters.
-            advertised: [rows, 2] advertised demand, Milli per second; 0 for none.
+            slots: the groups' slot ids, all of which have a row.
+            advertised: [slots, 2] advertised demand, Milli per second; 0 for none.
             estimates: the thresholds by which a rate must differ.
-            limited: [rows, 2] whether there is a quota; without one no jump is reported.
-            short: [rows] whether the group as a whole is short, so that a decrease is reported too.
+            limited: [slots, 2] whether there is a quota; without one no jump is reported.
+            short: [slots] whether the group as a whole is short, so that a decrease is reported too.
         """
-        rows, of = _rows_of(counters), self._slots
+        rows, of = self._row[slots], self._slots
         of.advertised[rows] = advertised
         of.threshold[rows] = np.where(limited, estimates.threshold, COUNT_MAX)
         of.half_threshold[rows] = np.where(limited, estimates.half_threshold, COUNT_MAX)
         of.hungry[rows] = short
 
-    def _net(self, counters: Sequence[Counters]) -> None:
-        """Leave out what was given back, as far as it was granted in the open window."""
-        for one in [one for one in counters if one.has_unnetted]:
-            one.net(*self._slots.window[one.row, ADMITTED].tolist())
-            self._slots.is_read[one.row] = False
-            [now] = read([one])
-            inside = self._slots.inside_window()
-            # Slots that ended before it was given back, and windows before it was retracted.
-            for marks in inside:
-                admitted = marks[one.row, ADMITTED]
-                np.minimum(admitted, now[ADMITTED], out=admitted)
-            for marks in (self._slots.window, *inside):
-                refused = marks[one.row, ALL_REFUSED]
-                np.minimum(refused, now[ALL_REFUSED], out=refused)
+    def _make_room(self, slots: Ints) -> None:
+        """Have a place for the rows of these slot ids."""
+        before, count = len(self._row), int(slots.max(initial=-1)) + 1
+        if count > before:
+            self._row = np.append(self._row, np.full(max(count - before, before), NO_ROW))
+
+    def _rows_of(self, slots: Ints) -> Ints:
+        """The rows of those of these slot ids that have one."""
+        self._make_room(slots)
+        rows = self._row[slots]
+        found: Ints = rows[rows != NO_ROW]
+        return found
+
+    def _add(self, slots: Ints, begun: Floats) -> None:
+        """Give slot ids their rows, whose windows begin with the first request."""
+        taken = [self._free.pop() for _ in range(min(len(self._free), len(slots)))]
+        fresh = len(slots) - len(taken)
+        rows = np.array([*taken, *range(self._rows, self._rows + fresh)], np.int64)
+        self._rows += fresh
+        if self._rows > len(self._slots.rests):
+            for columns in (self._slots, self._history, self._told):
+                columns.grow(capacity_for(self._rows))
+        self._told.slot[rows], self._row[slots] = slots, rows
+        self._slots.window[rows, AT] = begun
+
+    def _take(self, page: Page) -> tuple[Ints, Floats]:
+        """Take a page in, but for its marks: its rows, and [rows, FIELDS] the marks."""
+        read, told, of = readings_of(page), self._told, self._slots
+        self._make_room(read.slots)
+        is_fresh = self._row[read.slots] == NO_ROW
+        if is_fresh.any():
+            self._add(read.slots[is_fresh], read.marks[is_fresh, SINCE])
+        rows, marks = self._row[read.slots], read.marks
+        told.topics[rows], told.wait_ms[rows] = read.topics, read.wait_ms
+        told.besides[rows[read.places]] = read.besides
+        marks[:, ADMITTED] -= told.netted[rows]
+        # Work that was refused may have been settled since, before the window began, too.
+        fell = (marks[:, ALL_REFUSED] < of.mark[rows, ALL_REFUSED]).any(axis=1)
+        if fell.any():
+            for one in (of.window, *of.inside_window()):
+                _lower(one, rows[fell], marks[fell], ALL_REFUSED)
+        return rows, marks
+
+    def _net(self, rows: Ints, marks: Floats) -> None:
+        """Leave out of marks what was given back, as far as it was granted in the open window."""
+        told, of = self._told, self._slots
+        back = told.besides.take(rows, 0)[:, RETURNED] - told.netted.take(rows, 0)
+        due = np.flatnonzero(either(back > 0))
+        if not len(due):
+            return
+        rows, back = rows[due], back[due]
+        room = marks[due, ADMITTED] - of.window[rows, ADMITTED]
+        back = np.maximum(0, np.minimum(room, back))
+        told.netted[rows] += back
+        marks[due, ADMITTED] -= back
+        # Slots that ended before it was given back.
+        for one in of.inside_window():
+            _lower(one, rows, marks[due], ADMITTED)
 
     def _start(self, rows: Ints, marks: Floats) -> None:
         """Begin the flow of rows that were idle and now have requests."""
@@ -326,46 +371,52 @@ class DemandTable:
         self._slots.window[rows, AT] = begun
         self._slots.rests[rows] = False
 
-    def _read(self, counters: Sequence[Counters], rows: Ints) -> Floats:
-        """[rows, FIELDS] present readings: those of the last tick where nothing happened since."""
-        touched = np.array([one.is_touched for one in counters], np.bool_)
-        stale = np.flatnonzero(touched | ~self._slots.is_read[rows])
-        if len(stale):
-            at = rows[stale]
-            self._slots.mark[at] = read([counters[place] for place in stale.tolist()])
-            self._slots.is_read[at] = True
-        return self._slots.mark.take(rows, 0)
+    def _read(self, slots: Ints) -> tuple[Ints, Floats]:
+        """Ask for what changed of some rows: those that there are, and [rows, FIELDS] their marks."""
+        rows, marks = self._take(self._news.changed(slots.tolist()))
+        self._slots.mark[rows] = marks
+        rows = self._rows_of(slots)
+        marks = self._slots.mark.take(rows, 0)
+        self._net(rows, marks)
+        self._slots.mark[rows] = marks
+        return rows, marks
 
-    def _rest(self, counters: Sequence[Counters], rows: Ints, is_idle: Flags, now: int) -> None:
+    def _rest(self, rows: Ints, now: int) -> None:
         """Open the next window of rows without requests; their next request begins a new flow."""
-        idle = rows[is_idle]
-        if len(idle):
-            of = self._slots.rows(idle)
-            slots_.open_window(of, _as_of(of.window, now), np.ones(len(idle), np.bool_))
-            self._slots.put(idle, of)
-            self._open(
-                [counters[at] for at in np.flatnonzero(is_idle).tolist()], [True] * len(idle)
-            )
+        if len(rows):
+            is_idle = np.ones(len(rows), np.bool_)
+            of = self._slots.rows(rows)
+            slots_.open_window(of, _as_of(of.window, now), is_idle)
+            self._slots.put(rows, of)
+            self._open(rows, is_idle)
 
-    def _open(self, counters: Sequence[Counters], is_idle: Sequence[bool]) -> None:
-        """Open the next window of what counters keep by topic."""
-        held_before = self._held_before
-        for one, idle in zip(counters, is_idle, strict=True):
-            one.topics.clear()
-            if one.held:
-                held_before[one.row], one.held = one.held, {}
-            elif held_before:
-                held_before.pop(one.row, None)
-            if one.unsaid is not None:
-                if idle:
-                    one.unsaid = None
-                else:
-                    one.unsaid.open()
+    def _open(self, rows: Ints, is_idle: Flags) -> None:
+        """Open the next window of what rows have besides marks, here and in the gate."""
+        self._told.topics[rows] = 0
+        besides = self._told.besides.take(rows, 0)
+        if besides.any():
+            besides[:, HELD_LATELY] = besides[:, HELD]
+            besides[:, HELD] = besides[:, LARGEST_SLICE] = 0
+            besides[is_idle, SLICES] = 0
+            self._told.besides[rows] = besides
+        self._news.open_windows(self._told.slot[rows].tolist(), is_idle.tolist())
+
+    def _offered(
+        self, rows: Ints, of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats
+    ) -> Floats:
+        """[rows, 2] whole units of new work between two marks; unsaid refusals as far as they count."""
+        offered = arrived(begin, end)
+        unsaid = counted(begin, end, UNSAID)
+        if unsaid.any():
+            slices = self._told.besides[rows, SLICES]
+            most = most_unsaid(slices, of.advertised, elapsed_ns, end[:, AT])
+            # Those that followed the last slot of a flow that has been idle since have no rate.
+            offered += np.floor(np.minimum(unsaid * (1 - of.doubt), most))
+        return offered
 
     def _measure(
         self,
-        counters: Sequence[Counters],
-        run: Places,
+        rows: Ints,
         of: Slots,
         held: Floats,
         now: int,
@@ -376,7 +427,7 @@ class DemandTable:
         marks = _as_of(of.mark, now)
         span = slots_.span(of, marks, of.mark[:, AT], self._settings, is_round=is_round)
         sounds = span.sounds[:, None]
-        offered = _offered(counters, of, span.begin, span.end, span.elapsed_ns)
+        offered = self._offered(rows, of, span.begin, span.end, span.elapsed_ns)
         offered = per_second(offered, span.elapsed_ns) * sounds
         seen = Seen(
             offered=offered,
@@ -386,18 +437,15 @@ class DemandTable:
             slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
             of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
+        run = run_of(rows)
         history = self._history.rows(run)
         estimates = (end_round if is_round else report_early)(history, seen, self._settings)
         self._history.put(run, history)
         wanted = np.where(of.is_silent[:, None], 0, estimates.wanted)
         estimates = replace(estimates, wanted=wanted)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
-        topics = np.array([len(one.topics) for one in counters], np.int64)
+        topics = self._told.topics[rows].astype(np.int64)
         return Measured(whole(admitted * sounds), seen, estimates, topics)
-
-
-def _rows_of(counters: Sequence[Counters]) -> Ints:
-    return np.array([one.row for one in counters], np.int64)
 
 
 def _as_of(marks: Floats, now: int) -> Floats:
@@ -406,27 +454,6 @@ def _as_of(marks: Floats, now: int) -> Floats:
     return marks
 
 
-def _offered(
-    counters: Sequence[Counters], of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats
-) -> Floats:
-    """[rows, 2] whole units of new work between two marks; unsaid refusals as far as they count."""
-    offered = arrived(begin, end)
-    unsaid = counted(begin, end, UNSAID)
-    for at in np.flatnonzero(either(unsaid != 0)).tolist():
-        bound = counters[at].unsaid
-        if bound is None:
-            # They followed the last slot of a flow that has been idle since; it has no rate.
-            continue
-        most = bound.most(of.advertised[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
-        # Integers beyond 2^63 would make a column of objects.
-        most_units = np.array(most, np.float64)
-        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most_units))
-    return offered
-
-
-def _totals(held: Sequence[dict[str | None, Pair]]) -> Floats:
-    """[rows, 2] the sums of what callers hold back."""
-    totals = np.zeros((len(held), 2))
-    for at, pairs in [(at, pairs) for at, pairs in enumerate(held) if pairs]:
-        totals[at] = [min(sum(amounts), RATE_MAX) for amounts in zip(*pairs.values(), strict=True)]
-    return totals
+def _lower(marks: Floats, rows: Ints, to: Floats, fields: slice) -> None:
+    """Have no field of some marks exceed another mark's."""
+    marks[rows, fields] = np.minimum(marks[rows, fields], to[:, fields])

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.bounds import BOUNDS, ExchangeBounds
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
 from rgd.core.exchange.shards import NameHashes, name_hash
+from rgd.core.policies.model import GroupKey
 
 #: The slot id of a group that has no slot.
 NO_SLOT: Final = -1

@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
@@ -32,6 +31,7 @@ from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
+from rgd.core.policies.model import GroupKey
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
 

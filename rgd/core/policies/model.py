@@ -8,6 +8,7 @@ and in the Pulsar-compatible API, <= 0 or absent means unlimited, as in Pulsar
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from rgd.core.units import QUOTA_MAX, Dimension, Kind, Milli, to_milli
 
@@ -118,6 +119,13 @@ class Group:
     def rates(self, kind: Kind) -> Rates:
         """The cluster-wide rates in force for one kind."""
         return BLOCKED if self.blocked else self.quota.of(kind)
+
+
+class GroupKey(NamedTuple):
+    """A group in one kind: the key of a quota, a share and a row of the usage map."""
+
+    group: str
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True)

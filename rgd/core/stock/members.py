@@ -20,7 +20,7 @@ from statistics import median
 from typing import Final
 
 from rgd.core.bounds import BOUNDS, StockBounds
-from rgd.core.buckets.level import GroupKey
+from rgd.core.policies.model import GroupKey
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.stock.rows import BrokerRows, Usage
 from rgd.core.units import Kind, Nanos, Pair

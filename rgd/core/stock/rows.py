@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
-from rgd.core.buckets.level import GroupKey
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Pair
 
 #: Whole units of a stock period; None: not known yet.

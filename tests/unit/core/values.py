@@ -4,13 +4,13 @@ Rates are whole units per second here and `Milli` in the core; time is in millis
 """
 
 from rgd.core.broker.rounds import Rounds
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import Suppression
 from rgd.core.exchange.usage_map import StoredRow
-from rgd.core.policies.model import Rate, Rates
+from rgd.core.policies.model import GroupKey, Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
 from tests.support.columns import advertised_hash
 

@@ -16,7 +16,7 @@ from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.model import Group, GroupKey, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI
 from tests.unit.core.values import BUCKETS, TOPIC, advertised, ms, rates
@@ -52,7 +52,7 @@ class House:
         self.sharing = Sharing(self.settings, self.usage, self.peers, Link(1, 1), self.limiter)
         self.sharing.mode = Mode.LIVE
         self.change(self.groups)
-        self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)
+        self.rounds = Rounds(self.settings, self.limiter.news, self.sharing, self.index)
 
     def change(self, groups: dict[str, Group], at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
@@ -67,6 +67,10 @@ class House:
         self.granted += answer.messages
         self.rounds.collect_unreported()
         self.rounds.tick(ms(at))
+
+    def urgent(self) -> list[GroupKey]:
+        """The groups that ask for an early report."""
+        return [self.index.keys[slot] for slot in self.rounds.urgent]
 
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))

@@ -8,14 +8,13 @@ from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
 from tests.unit.core.values import key, ms, rates, report
@@ -26,14 +25,22 @@ START = Nanos(0)
 
 @dataclass
 class RecordingGate:
-    """Keeps what it is told."""
+    """Keeps what it is told.
 
+    Args:
+        keys: the groups by slot id.
+    """
+
+    keys: list[GroupKey]
     live_brokers: int = 1
     group_burst_ns: int = 0
     applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
     dropped: list[GroupKey] = field(default_factory=list)
 
-    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
+        self.applied.append((self.keys[slot], share, now))
+
+    def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         self.applied.append((key, share, now))
 
     def drop(self, key: GroupKey) -> None:
@@ -48,9 +55,9 @@ class House:
     usage: UsageMap = field(default_factory=UsageMap)
     peers: Peers = field(default_factory=lambda: Peers(0))
     link: Link = field(default_factory=lambda: Link(ms(1100), ms(100)))
-    gate: RecordingGate = field(default_factory=RecordingGate)
 
     def __post_init__(self) -> None:
+        self.gate = RecordingGate(self.usage.index.keys)
         self.sharing = Sharing(self.settings, self.usage, self.peers, self.link, self.gate)
         self.applied = self.gate.applied
         self.sharing.mode = Mode.LIVE
@@ -100,7 +107,7 @@ class House:
 
     def use(self, messages: float | None = 100, size: float | None = None) -> Rates:
         """Ask for the group for the first time."""
-        return self.sharing.first_share(self.quota(messages, size), Kind.PUBLISH, START)
+        return self.sharing.first_share(self.quota(messages, size), Kind.PUBLISH, START)[1]
 
     def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
         """Let a peer tell rows."""

@@ -14,10 +14,10 @@ from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Level, Request
-from rgd.core.buckets.level import GroupKey, LevelState
+from rgd.core.buckets.level import LevelState
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.precision import rounded
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import (
     COUNT_MAX,

@@ -153,7 +153,7 @@ def test_what_was_refused_and_not_told_is_called_out_and_told_early() -> None:
     house.ask(100, at=0)
     assert house.early(50) == []
     house.ask(1, at=60)
-    assert list(house.rounds.urgent) == [key()]
+    assert house.urgent() == [key()]
     (row,) = house.early(100)
     assert (row.group, wanted(row)) == ("gold", 1010)
     assert house.rounds.urgent == {}

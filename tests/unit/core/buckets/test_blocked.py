@@ -9,6 +9,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Kind
+from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, ms, rates
 
 HELD = Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(30_000), ms(60_000))
@@ -18,7 +19,7 @@ ASKED = Request(messages=2, bytes=50, namespace=NAMESPACE, topic=TOPIC)
 
 @pytest.fixture
 def limiter() -> Limiter:
-    limiter = Limiter(BUCKETS, lambda group, kind, _: group.rates(kind))
+    limiter = Limiter(BUCKETS, numbered(lambda group, kind, _: group.rates(kind)))
     groups = {"gold": Group("gold", Limit(rates(100), rates(100)))}
     attach = Attachments(namespaces={NAMESPACE: "gold"})
     limiter.set_policies(PolicySnapshot(groups, attach), ms(0))

@@ -11,9 +11,12 @@ from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.counts.page import Page
+from rgd.core.demand.marks import REQUESTS, readings_of
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
+from tests.support.limiter_alone import numbered
 from tests.support.meters import window_of
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -43,7 +46,9 @@ def limiter(
 ) -> Limiter:
     """One whose share is the whole quota unless told."""
     settings = replace(BUCKETS, bounds=bounds)
-    made = Limiter(settings, lambda one, kind, _: one.rates(kind) if share is None else share)
+    made = Limiter(
+        settings, numbered(lambda one, kind, _: one.rates(kind) if share is None else share)
+    )
     attach = Attachments(
         {"acme": of_tenant.name} if of_tenant else {},
         {NAMESPACE: of_namespace.name} if of_namespace else {},
@@ -227,7 +232,7 @@ def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
     ask(one)
     assert calls == ["called"]
     assert state(one).reported
-    assert one.news.unreported == [state(one).counters]
+    assert one.news.unreported == [state(one).counters.slot]
 
 
 def test_the_first_request_since_counts_were_collected_calls_for_the_next_collection() -> None:
@@ -238,8 +243,9 @@ def test_the_first_request_since_counts_were_collected_calls_for_the_next_collec
         ask(one)
         ask(one)
         assert calls == ["called"]
-        assert one.news.collect(9) == [state(one).counters]
-        assert one.news.collect(9) == []
+        (row,) = readings_of(one.news.collect(9)).marks
+        assert row[REQUESTS] == state(one).counters.requests
+        assert one.news.collect(9) == Page()
 
 
 # Shares.
@@ -247,10 +253,10 @@ def test_the_first_request_since_counts_were_collected_calls_for_the_next_collec
 
 def test_a_share_is_set_where_the_group_is_in_use() -> None:
     one = limiter(gold(100))
-    one.set_share(key(), rates(40), START)
+    one.set_share(0, rates(40), START)
     assert one.state(key()) is None
     ask(one, 0)
-    one.set_share(key(), rates(40), START)
+    one.set_share(0, rates(40), START)
     assert state(one).share == rates(40)
     assert left(one) == (10, 0)
     assert list(one.states()) == [state(one)]

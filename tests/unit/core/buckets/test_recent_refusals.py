@@ -16,6 +16,7 @@ from rgd.core.buckets.recent_refusals import (
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Dimension, Kind, Nanos
+from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
@@ -42,7 +43,7 @@ def test_a_pause_leaves_no_old_slot_in_the_window() -> None:
 
 
 def made(limits: Limits, topic_split: TopicSplit | None = None) -> Limiter:
-    limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    limiter = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
     groups = {"gold": Group("gold", Limit(rates(8), rates(8)), topic_split=topic_split)}
     snapshot = PolicySnapshot(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
     limiter.set_policies(snapshot, s(0))

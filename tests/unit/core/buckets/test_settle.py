@@ -22,6 +22,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Kind, Nanos, Pair
+from tests.support.limiter_alone import numbered
 from tests.unit.core.broker.rounds_house import House
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -40,7 +41,7 @@ def limiter(
     broker: LocalLimit = SAME,
 ) -> Limiter:
     """A name with the same limit at the broker and at its group."""
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
     gold = Group("gold", Limit(RATE, RATE), shadow=shadow, topic_split=split)
     made.set_policies(
         PolicySnapshot(

@@ -17,6 +17,7 @@ from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttle
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Dimension, Kind, Nanos
+from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key
 
 START = Nanos(0)
@@ -53,7 +54,7 @@ def limiter(
     messages: Has = NONE, size: Has = NONE, *, split: TopicSplit | None = None, shadow: bool = False
 ) -> Limiter:
     broker, group, topic, subscription = map(rates, messages, size)
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
     gold = Group("gold", Limit(dispatch=group), shadow=shadow, topic_split=split)
     made.set_policies(
         PolicySnapshot(

@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns, rates
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Pair
 from tests.unit.core.values import advertised, key, rate, usage
 

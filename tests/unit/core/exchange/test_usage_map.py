@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Kind, Pair
 from tests.support.columns import advertised_hash
 from tests.unit.core.values import held, key, report, usage

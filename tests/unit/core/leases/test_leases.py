@@ -25,6 +25,7 @@ from rgd.core.leases.model import (
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, OnUnknown, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
+from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -40,7 +41,7 @@ def limiter(
     split: TopicSplit | None = None,
 ) -> Limiter:
     """One group on the namespace, in both kinds."""
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
     follow(made, messages, size, shadow=shadow, split=split)
     return made
 

@@ -6,7 +6,7 @@ Not covered: how their rows come into the usage map (tests/unit/core/broker/test
 import pytest
 
 from rgd.core.bounds import StockBounds
-from rgd.core.buckets.level import GroupKey
+from rgd.core.policies.model import GroupKey
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.buckets.level import GroupKey
+from rgd.core.policies.model import GroupKey
 from rgd.core.stock.rows import COUNT_MAX, BrokerRows, Usage
 from rgd.core.units import Kind, Pair
 

@@ -4,18 +4,20 @@ Counts cannot distinguish a new flow that gives up from one that retries: if eac
 answered "in 10 ms", a hundred new requests a second look like one request that is retried again and
 again. Law: in any slice as long as the wait in the answer to its first refusal, no caller that
 respects the wait retries, so the work refused there is distinct. Further work is believed up to
-`GROWTH` times what was advertised before. A new flow is therefore known after one or two reports,
-and retries cannot increase the demand faster than that (docs/decisions/0011).
+a multiple of what was advertised before (`rgd.core.demand.bound`). A new flow is therefore known
+after one or two reports, and retries cannot increase the demand faster than that
+(docs/decisions/0011).
 """
 
 from typing import Final
 
-from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
+from rgd.core.units import NS_PER_MS, Nanos, Pair
 
-#: Refused work is believed up to this multiple of what was advertised before.
-GROWTH: Final = 4
+#: The first slice while it is open.
+_OPEN: Final = (float("nan"), float("nan"))
 
-_SCALE: Final = MILLI * NS_PER_S
+#: `UnsaidBound.numbers` where nothing was refused.
+NO_SLICES: Final = (0.0,) * 8
 
 
 class UnsaidBound:
@@ -49,27 +51,10 @@ class UnsaidBound:
         """Begin another window; a slice may extend into it."""
         self._largest = [0, 0]
 
-    def most(
-        self, advertised: tuple[float, float], period_ns: int, now: Nanos
-    ) -> tuple[float, ...]:
-        """The most refused work that counts in a period, messages and bytes.
+    def numbers(self) -> tuple[float, ...]:
+        """Messages and bytes of the open slice, of the largest and of the first; the first one's length, the open one's end.
 
-        Args:
-            advertised: the advertised demand, Milli per second; 0 for none.
-            period_ns: the period's length.
-            now: its end.
+        Times are in ns. The first slice is NaN while it is open.
         """
-        first = self._first
-        if first is None and self._end is not None and now >= self._end:
-            first = self._slice
-        most: list[float] = []
-        for dimension, rate in enumerate(advertised):
-            largest = max(self._slice[dimension], self._largest[dimension])
-            if rate:
-                most.append(max(largest, GROWTH * rate * period_ns / _SCALE))
-            elif first is None:
-                # Within the first slice no caller can have retried.
-                most.append(float("inf"))
-            else:
-                most.append(max(largest, first[dimension] * period_ns / self._first_ns))
-        return tuple(most)
+        first = self._first or _OPEN
+        return (*self._slice, *self._largest, *first, self._first_ns, self._end or 0)

@@ -1,52 +1,35 @@
 """The counters of one group and kind, which requests only add to.
 
-The fast path of a request adds to one `Counters` and marks it once as touched (`touch`). The tick,
-every `exchange.min_interval_ms`, reads all touched counters at once and closes their slots as of
+The fast path of a request adds to one `Counters` and marks it once as touched (`note`). The tick,
+every `exchange.min_interval_ms`, collects all touched counters and closes their slots as of
 each one's last request (`Counters.at`). No request closes a slot, and evenly spaced callers are
 measured exactly.
 
 Counts are whole units since the start and are never reset, so the difference of two readings counts
-everything once. Only `topics` and `held` belong to the open window: closing it empties them.
+everything once. Only `topics`, `held` and `unsaid` belong to the open window (`open_window`).
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.demand.unsaid import UnsaidBound
-from rgd.core.units import COUNT_MAX, Nanos, Pair
+from rgd.core.counts.unsaid import UnsaidBound
+from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 
-#: Values of `Counters.row` and `slot` without one: not assigned, and freed for ever.
-NO_ROW: Final = -1
-FREED: Final = -2
+#: The slot id of a group that has none.
+NO_SLOT: Final = -1
 
 
-class News:
-    """What the gate, which answers requests, keeps for the plane, which agrees with the peers, until it is collected."""
+class Listener(Protocol):
+    """Where counters say that they were touched (`rgd.core.counts.news`)."""
 
-    def __init__(self) -> None:
-        #: The counters that requests added to since they were collected, each once.
-        self.touched: deque[Counters] = deque()
-        #: The counters of groups that refused work and that no report has shown.
-        self.unreported: list[Counters] = []
-        #: The counters of groups that no longer exist; nothing adds to them any more.
-        self.dropped: list[Counters] = []
-        #: Called when there is something again, so that the plane's next wake is planned.
-        self.on_news: Callable[[], None] = _nobody_listens
+    touched: deque["Counters"]
+    backlogged: set[int]
 
-    def collect(self, count: int) -> list["Counters"]:
-        """Take the first counters that were touched, at most `count`."""
-        collected = [self.touched.popleft() for _ in range(min(count, len(self.touched)))]
-        for one in collected:
-            one.is_touched = False
-        return collected
-
-    def call_out(self, counters: "Counters") -> None:
-        """Ask for an early report of a group."""
-        self.unreported.append(counters)
-        self.on_news()
+    def on_news(self) -> None:
+        """Plan a wake, because there is something again."""
+        ...
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -55,13 +38,9 @@ class Counters:
 
     #: Time of the last request.
     at: Nanos
-    news: News
-    #: The group of these counters, for the tick.
-    state: object = None
-    #: The row in the table of demand; `NO_ROW` before it has one, `FREED` once its group was dropped.
-    row: int = NO_ROW
-    #: The slot id of the group; `NO_ROW` while it has none.
-    slot: int = NO_ROW
+    news: Listener
+    #: The slot id of the group; `NO_SLOT` while it has none, and once it was dropped.
+    slot: int = NO_SLOT
     #: All requests; those marked as retries; refused ones that count for the group.
     requests: int = 0
     retries: int = 0
@@ -71,14 +50,9 @@ class Counters:
     bytes: int = 0
     retried_messages: int = 0
     retried_bytes: int = 0
-    #: Admitted units that were given back, and the part of them that readings leave out. A unit is
-    #: given back after its grant, perhaps after a round with that grant was reported. Then a later
-    #: grant is left out instead, so that no reading is below an earlier one.
+    #: Admitted units that were given back.
     returned_messages: int = 0
     returned_bytes: int = 0
-    netted_messages: int = 0
-    netted_bytes: int = 0
-    has_unnetted: bool = False
     #: Refused units including retries; refused with attempt 1; refused with attempt 0.
     refused_messages: int = 0
     refused_bytes: int = 0
@@ -90,15 +64,19 @@ class Counters:
     wait_ms: int = 0
     #: Bounds refused work with attempt 0; None until there is some.
     unsaid: UnsaidBound | None = None
-    #: Topics active in the open window, and what each of them holds back.
+    #: Topics active in the open window, what each of them holds back, and what each did in the window before.
     topics: set[str | None] = field(default_factory=set)
     held: dict[str | None, Pair] = field(default_factory=dict)
-    #: Most entries of each of the two.
+    held_before: dict[str | None, Pair] = field(default_factory=dict)
+    #: Most entries of each of the three.
     topics_max: int = BOUNDS.buckets.window_topics_max
     #: Whether it is in `News.touched`, and when it was added there: the first request since it was
     #: collected.
     is_touched: bool = False
     touched_at: Nanos = field(init=False)
+    #: Whether it changed otherwise since it was in a page, and whether it ever did.
+    is_changed: bool = False
+    has_besides: bool = False
 
     def __post_init__(self) -> None:
         self.touched_at = self.at
@@ -140,7 +118,7 @@ class Counters:
             self.unsaid_messages += messages
             self.unsaid_bytes += size
             if self.unsaid is None:
-                self.unsaid = UnsaidBound()
+                self.unsaid, self.has_besides = UnsaidBound(), True
             self.unsaid.note(cost, retry_after_ms, now)
         else:
             self.retries += 1
@@ -150,7 +128,7 @@ class Counters:
         """Count admitted work that was given back."""
         self.returned_messages += messages
         self.returned_bytes += size
-        self.has_unnetted = True
+        self.is_changed = self.has_besides = True
 
     def retract(self, messages: int, size: int, attempt: int) -> None:
         """Take back what `refuse` counted: it turned out that it was not needed."""
@@ -162,18 +140,7 @@ class Counters:
         elif attempt == 0:
             self.unsaid_messages -= messages
             self.unsaid_bytes -= size
-        self.has_unnetted = True
-
-    def net(self, floor_messages: float, floor_bytes: float) -> None:
-        """Leave out of readings what was given back, as far as they stay at or above a floor."""
-        room = self.messages - self.netted_messages - int(floor_messages)
-        self.netted_messages += max(0, min(room, self.returned_messages - self.netted_messages))
-        room = self.bytes - self.netted_bytes - int(floor_bytes)
-        self.netted_bytes += max(0, min(room, self.returned_bytes - self.netted_bytes))
-        self.has_unnetted = (self.netted_messages, self.netted_bytes) != (
-            self.returned_messages,
-            self.returned_bytes,
-        )
+        self.is_changed = True
 
     @property
     def returned(self) -> Pair:
@@ -189,6 +156,21 @@ class Counters:
         """Record what a caller holds back; the last value of a topic in the window counts."""
         if topic in self.held or len(self.held) < self.topics_max:
             self.held[topic] = held
+            self.is_changed = self.has_besides = True
+
+    def held_back(self) -> list[int]:
+        """Messages and bytes held back in the open window, and by those that spoke in it or in the one before."""
+        return [*_total(self.held), *_total(self.held_before | self.held)]
+
+    def open_window(self, *, is_idle: bool) -> None:
+        """Begin what belongs to a window anew."""
+        self.topics.clear()
+        if self.held or self.held_before:
+            self.held_before, self.held = self.held, {}
+        if is_idle:
+            self.unsaid = None
+        elif self.unsaid is not None:
+            self.unsaid.open()
 
     def note(self, topic: str | None) -> None:
         """Record a request's topic, and have the next tick read these counters."""
@@ -203,5 +185,7 @@ class Counters:
                 self.news.on_news()
 
 
-def _nobody_listens() -> None:
-    """The default of `News.on_news`."""
+def _total(held: dict[str | None, Pair]) -> tuple[int, int]:
+    """The sum of what callers hold back."""
+    messages, size = map(sum, zip(*held.values(), strict=True)) if held else (0, 0)
+    return min(messages, RATE_MAX), min(size, RATE_MAX)

@@ -1,0 +1,89 @@
+"""Pages of readings: what the gate packs of counters when the plane asks for them.
+
+Every number of a row is cumulative, so a page that repeats another changes nothing: counts since the start never
+fall, but for refused work that was settled after the fact. Three belong to the open window of the row, `topics`,
+`held` and the slices of unsaid refusals, and begin anew with `News.open_windows`.
+
+A page has three parts, because most rows have only been granted work, and most others only refused some besides:
+numbers of every row, of those that refused work or saw retries, and of those that had anything else. All are
+doubles: the columns that they become are exact up to 2**53, which is a hundred days of ns, and lose precision beyond.
+"""
+
+from collections.abc import Collection
+from struct import Struct
+from typing import Final, NamedTuple
+
+from rgd.core.counts.counters import Counters
+from rgd.core.counts.unsaid import NO_SLICES
+
+#: Numbers of every row: slot id, times of the last request and of the first since the row was collected, requests,
+#: admitted messages and bytes, topics of the open window.
+PLAIN: Final = 7
+#: Of a row that refused work or saw retries: its place among all; retries, refusals, and pairs of messages and bytes:
+#: retried (of the admitted), refused, refused as new, refused without an attempt; the last wait in ms.
+REFUSING: Final = 12
+#: Of a row that had anything else: its place; messages and bytes given back, held back in the open window, and in it
+#: or the one before; `UnsaidBound.numbers`.
+BESIDES: Final = 15
+
+_PLAIN, _REFUSING, _BESIDES = (Struct(f"{count}d") for count in (PLAIN, REFUSING, BESIDES))
+
+
+class Page(NamedTuple):
+    """Readings of some rows, packed."""
+
+    plain: bytes = b""
+    refusing: bytes = b""
+    besides: bytes = b""
+
+
+def pack(rows: Collection[Counters]) -> Page:
+    """The present readings of some rows."""
+    refusing = [one for one in enumerate(rows) if one[1].refusals or one[1].retries]
+    besides = [one for one in enumerate(rows) if one[1].has_besides]
+    return Page(_plain(rows), _refusing(refusing), b"".join([_of_besides(*one) for one in besides]))
+
+
+def _plain(rows: Collection[Counters]) -> bytes:
+    pack = _PLAIN.pack
+    packed = [
+        pack(
+            of.slot,
+            of.at,
+            of.touched_at,
+            of.requests,
+            of.messages,
+            of.bytes,
+            len(of.topics),
+        )
+        for of in rows
+    ]
+    return b"".join(packed)
+
+
+def _refusing(rows: Collection[tuple[int, Counters]]) -> bytes:
+    pack = _REFUSING.pack
+    packed = [
+        pack(
+            place,
+            of.retries,
+            of.refusals,
+            of.retried_messages,
+            of.retried_bytes,
+            of.refused_messages,
+            of.refused_bytes,
+            of.refused_new_messages,
+            of.refused_new_bytes,
+            of.unsaid_messages,
+            of.unsaid_bytes,
+            of.wait_ms,
+        )
+        for place, of in rows
+    ]
+    return b"".join(packed)
+
+
+def _of_besides(place: int, of: Counters) -> bytes:
+    slices = NO_SLICES if of.unsaid is None else of.unsaid.numbers()
+    back = of.returned_messages, of.returned_bytes
+    return _BESIDES.pack(place, *back, *of.held_back(), *slices)
