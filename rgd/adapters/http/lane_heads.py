@@ -25,7 +25,7 @@ from rgd.adapters.http.errors import (
 )
 from rgd.adapters.http.gate import OTHER_ROUTE
 from rgd.adapters.http.reply import NO_QUERY, Call
-from rgd.adapters.http.route_table import RouteTable
+from rgd.adapters.http.route_table import NO_PARTS, RouteTable
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope
@@ -38,12 +38,8 @@ HEADERS_MAX: Final = 128
 #: The length of a body in chunks: longer than what is there.
 UNKNOWN_LENGTH: Final = 1 << 62
 
-#: Headers that may come once. httptools sees to those that frame the body.
-_ONCE: Final = ("host", "content-type")
 _VERSIONS: Final = ("1.0", "1.1")
 _CONNECTION: Final = re.compile(r"[ \t]*,[ \t]*")
-
-_NO_PARTS: Final[Mapping[str, str]] = {}
 
 
 class Head:
@@ -79,7 +75,7 @@ class Head:
         #: Bytes of the body, or `UNKNOWN_LENGTH`.
         self.length = length
         self.authorization = headers.get("Authorization", "")
-        self.path = _NO_PARTS
+        self.path = NO_PARTS
         self.query: Mapping[str, str] = NO_QUERY
         #: Who answers; set by `to` or `refused`.
         self.handler: Callable[[Call], Any]
@@ -94,11 +90,6 @@ class Head:
         self.is_usual = True
         #: The tokens by which it was let pass; other ones have to look again.
         self.tokens: Tokens | None = None
-
-    @property
-    def is_chunked(self) -> bool:
-        """Whether the body says only at its end how long it is."""
-        return self.length == UNKNOWN_LENGTH
 
     def to(self, endpoint: Endpoint, parts: Mapping[str, str], handler: Callable[..., Any]) -> None:
         """It asks for this call."""
@@ -195,7 +186,7 @@ def read_head(
         check_target(target)
         found = routes.find(read.method, read.raw_path)
         read.to(*found, handler_of(read.method, found.endpoint, read.authorization))
-        if read.waits and not read.is_chunked and read.length > length_max:
+        if read.waits and length_max < read.length < UNKNOWN_LENGTH:
             raise BodyTooLarge(length_max)
         if read.waits and not read.is_old and "Expect" in headers:
             if headers["Expect"].lower() != "100-continue":
@@ -221,8 +212,7 @@ def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:
         pass
     except httptools.HttpParserError as exc:
         raise Malformed(str(exc)) from None
-    longest = max((len(part) for header in reader.headers for part in header), default=0)
-    if max(longest, len(reader.target)) > LINE_BYTES_MAX:
+    if len(head) > LINE_BYTES_MAX and _longest(reader) > LINE_BYTES_MAX:
         expected = f"expected request line and headers of at most {LINE_BYTES_MAX} bytes each"
         raise HeadTooLong(expected)
     if len(reader.headers) > HEADERS_MAX or len(head) > HEAD_BYTES_MAX:
@@ -231,12 +221,15 @@ def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:
     return reader, parser
 
 
+def _longest(reader: _Reader) -> int:
+    """Bytes of the longest part of a line."""
+    return max(map(len, (reader.target, *(part for header in reader.headers for part in header))))
+
+
 def _check_headers(headers: CIMultiDict[str], version: str) -> None:
-    if version == "1.1" and "Host" not in headers:
-        raise Malformed("expected the header Host")
-    for name in _ONCE:
-        if len(headers.getall(name, ())) > 1:
-            raise Malformed(f"expected the header {name} once")
+    hosts = len(headers.getall("Host", ()))
+    if hosts > 1 or (not hosts and version == "1.1"):
+        raise Malformed("expected the header Host once")
     if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise Malformed("Transfer-Encoding: expected chunked")
 
@@ -249,7 +242,8 @@ def _length_of(headers: Mapping[str, str]) -> int:
 
 def _set_end(head: Head, version: str) -> None:
     """Whether the connection goes on after its answer; to another protocol it never goes."""
-    said = _CONNECTION.split(head.headers.get("Connection", "").lower())
+    told = head.headers.get("Connection")
+    said = _CONNECTION.split(told.lower()) if told else ()
     head.is_old = version == "1.0"
     is_kept = "keep-alive" in said if head.is_old else "close" not in said
     head.is_last = not is_kept or "Upgrade" in head.headers

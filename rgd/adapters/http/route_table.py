@@ -16,6 +16,8 @@ _REST: Final = ":path}"
 #: The method of a call that takes every method.
 _ANY: Final = "*"
 
+NO_PARTS: Final[Mapping[str, str]] = {}
+
 
 class Found(NamedTuple):
     """A call and the variable parts of its path."""
@@ -55,6 +57,7 @@ class RouteTable:
         paths: dict[str, _Path] = {}
         for endpoint in endpoints:
             paths.setdefault(endpoint.path, _Path(endpoint.path)).add(endpoint)
+        self._plain = {path: one for path, one in paths.items() if "{" not in path}
         self._by_length: dict[int, list[_Path]] = {}
         for path in sorted(paths.values(), key=lambda one: len(one.names)):
             if not path.has_rest:
@@ -71,6 +74,9 @@ class RouteTable:
         Raises:
             NoSuchPath, NoSuchMethod
         """
+        plain = self._plain.get(path)
+        if plain is not None and (endpoint := plain.methods.get(method)) is not None:
+            return Found(endpoint, NO_PARTS)
         parts = path.split("/")
         if "%" in path:
             parts = [*map(unquote, parts)]
