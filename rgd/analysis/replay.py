@@ -19,13 +19,18 @@ import numpy as np
 from rgd.analysis.chunks import DIMENSIONS, Floats
 from rgd.analysis.scenarios import Scenario
 from rgd.analysis.windows import GroupWindows, Rates
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.fluid.cluster import Cluster, Settings
+from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, QUOTA_MAX
 
 #: Rounds of a window that are modelled one by one; after them shares hardly move while demand does not.
 ROUNDS_MAX: Final = 20
+#: Under `max-min` brokers report a step in demand at once: shares follow so long after the begin of a round.
+STEP_MS: Final = 150
+#: The first rounds are the log's: brokers that start have their floors for up to two, which begin within windows.
+START_ROUNDS: Final = 3
 
 
 def replay(
@@ -79,7 +84,7 @@ def _changes(windows: GroupWindows) -> tuple[tuple[int, str], ...]:
 
 
 def _changed(windows: GroupWindows, scenario: Scenario) -> GroupWindows:
-    """The windows with the scenario's policy, quotas and brokers; what was admitted is still the log's."""
+    """The windows with the scenario's policy, quotas and brokers; what was admitted is the log's, in proportion to the quota."""
     policy = windows.policy
     if scenario.policy is not None:
         policy = (scenario.policy,) * len(policy)
@@ -122,9 +127,11 @@ def _rates(windows: GroupWindows, of: str, scenario: Scenario, fold: Floats) -> 
             number = quota * other.number if other.is_factor else np.full_like(quota, other.number)
             quota = np.minimum(number, QUOTA_MAX)
     limit = np.nan_to_num(quota, nan=np.inf)
+    scale = np.where(rates.quota > 0, quota / np.maximum(rates.quota, 1 / MILLI), 1.0)
     return replace(
         rates,
         wanted=rates.wanted @ fold,
+        admitted=rates.admitted @ fold * scale[:, None],
         quota=quota,
         quota_logged=np.repeat(_milli(quota)[:, None], fold.shape[1], axis=1),
         quota_max=np.maximum(limit, np.append(limit[:1], limit[:-1])),
@@ -161,8 +168,9 @@ def _replay(groups: Sequence[GroupWindows], pace: _Pace) -> list[GroupWindows]:
     )
     policies = [groups[0].policy[place] for place in last[0].tolist()]
     admitted, share = _run(wanted, quota, weight, policies, pace)
+    start = -(-START_ROUNDS * pace.windows // pace.rounds)
     return [
-        _as_windows(windows, admitted[one, place], share[one, place])
+        _as_windows(windows, admitted[one, place], share[one, place], one < start)
         for place, (windows, one) in enumerate(zip(groups, at, strict=True))
     ]
 
@@ -186,7 +194,7 @@ def _run(
     for window, offered in enumerate(wanted):
         cluster.set_policy(policies[window], quota[window], weight[window])
         if pace.windows == 1:
-            admitted[window], share[window] = _rounds(cluster, offered, pace)
+            admitted[window], share[window] = _rounds(cluster, offered, pace, policies[window])
             continue
         admitted[window], share[window] = _admit(cluster, offered, pace.window_ms), cluster.share
         if window + 1 - since == pace.windows:
@@ -196,15 +204,14 @@ def _run(
     return admitted, share
 
 
-def _rounds(cluster: Cluster, offered: Floats, pace: _Pace) -> tuple[Floats, Floats]:
+def _rounds(cluster: Cluster, offered: Floats, pace: _Pace, policy: str) -> tuple[Floats, Floats]:
     """The mean rates of a window of several rounds with the same demand; Milli per second."""
     ms = pace.window_ms / pace.rounds
     admitted, shares = np.zeros_like(offered), np.zeros_like(offered)
     last = np.full_like(offered, np.nan)
     for number in range(1, pace.rounds + 1):
         share = cluster.share
-        now = _admit(cluster, offered, ms)
-        cluster.exchange(offered, now)
+        now = _round(cluster, offered, ms, policy)
         is_settled = np.array_equal(share, cluster.share) and np.array_equal(now, last)
         # What has settled stays until the demand changes.
         more = pace.rounds - number + 1 if is_settled or number == ROUNDS_MAX else 1
@@ -216,18 +223,37 @@ def _rounds(cluster: Cluster, offered: Floats, pace: _Pace) -> tuple[Floats, Flo
     return admitted / pace.rounds, shares / pace.rounds
 
 
+def _round(cluster: Cluster, offered: Floats, ms: float, policy: str) -> Floats:
+    """Rates that were admitted in a round with an exchange, Milli per second."""
+    if policy != SharePolicyName.MAX_MIN:
+        admitted = _admit(cluster, offered, ms)
+        cluster.exchange(offered, admitted)
+        return admitted
+    before_ms = min(STEP_MS, ms / 2)
+    before = _admit(cluster, offered, before_ms)
+    cluster.exchange(offered, before)
+    after_ms = ms - before_ms
+    return (before * before_ms + _admit(cluster, offered, after_ms) * after_ms) / ms
+
+
 def _admit(cluster: Cluster, offered: Floats, ms: float) -> Floats:
     """Rates that were admitted of rates, Milli per second."""
     per_s = ms / 1000
     return cluster.admit(np.floor(offered * per_s), ms) / per_s
 
 
-def _as_windows(windows: GroupWindows, admitted: Floats, share: Floats) -> GroupWindows:
-    """The windows with what was admitted and the shares; [windows, brokers, dimensions] Milli per second."""
+def _as_windows(
+    windows: GroupWindows, admitted: Floats, share: Floats, is_start: Flags
+) -> GroupWindows:
+    """The windows with what was admitted and the shares; [windows, brokers, dimensions] Milli per second.
+
+    Windows of the start have what the log has.
+    """
     rates = {}
     for place, of in enumerate(DIMENSIONS):
         logged = windows.rates[of]
-        granted = np.minimum(admitted[..., place] / MILLI, logged.wanted)
+        granted = np.where(is_start[:, None], logged.admitted, admitted[..., place] / MILLI)
+        granted = np.minimum(granted, logged.wanted)
         limit = np.where(share[..., place] < 0, np.nan, share[..., place] / MILLI)
         rates[of] = replace(logged, admitted=granted, refused=logged.wanted - granted, share=limit)
     return replace(windows, rates=rates)

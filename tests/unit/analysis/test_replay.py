@@ -47,8 +47,10 @@ def found(logs: Any, *scenarios: str) -> dict[str, dict[str, Any]]:
 def test_a_late_joiner_starves_under_pulsars_formula_and_not_under_max_min(logs: Any) -> None:
     by = found(logs, "policy=pulsar-shipped", "policy=proportional", "policy=steal")
     assert [one["starved_s"] for one in by.values()] == [0.0, 60.0 - JOINS, 60.0 - JOINS, 0.0]
-    # One round of 60, in which the third broker had its floor and the others their halves.
+    # The third broker has its floor for a part of one round: daemons report a step at once.
     assert abs(by["as logged"]["change"]) < 0.01
+    third = by["as logged"]["brokers"][2]["admitted"]
+    assert third == pytest.approx(33 * (60 - JOINS) / 60, rel=0.01)
 
 
 def test_quotas_brokers_and_rounds_change_what_is_admitted(logs: Any) -> None:
@@ -88,7 +90,8 @@ def test_windows_of_several_rounds_admit_what_their_rounds_do(
 
     long = admitted(read_logs(tmp_path, window_ms=10_000).windows(), 10_000)
     short = admitted(logs.windows(), 1000)
-    assert long == pytest.approx(np.mean(short.reshape(6, 10, 3), axis=1), abs=1e-9)
+    # The first one has rounds of the start, which are the log's.
+    assert long[1:] == pytest.approx(np.mean(short.reshape(6, 10, 3), axis=1)[1:], abs=1e-9)
 
 
 @pytest.mark.parametrize(
