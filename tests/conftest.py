@@ -12,6 +12,8 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Generator
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +25,8 @@ pytest_plugins = ("tests.support.fixtures",)
 #: The first of these tests also pays for fetching and starting its component, once in a run.
 HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
 HEAVY_TIMEOUT_S = 1200
+#: With these, a test is left out of `make check`; `slow` needs nothing but time.
+LEFT_OUT = HEAVY_MARKERS | {"slow"}
 #: What shares the run's Apache Pulsar, or its Spark, is one worker's; tests that start their own are marked `xdist_group`.
 SHARED_BY_GROUP = ("pulsar", "spark")
 
@@ -75,9 +79,28 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A run of heavy tests alone does not import modules without any: of each worker's start it is the half."""
+    asked = set(str(config.option.markexpr).split(" or "))
+    is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if asked == LEFT_OUT and is_module and not _names_heavy(collection_path) else None
+
+
+@cache
+def _names_heavy(module: Path) -> bool:
+    """Whether a module's text, or its folder's conftest, gives tests a marker that leaves them out of `make check`."""
+    texts = [module, module.with_name("conftest.py")]
+    text = "".join(one.read_text(encoding="utf-8") for one in texts if one.exists())
+    return any(f"mark.{name}" in text for name in LEFT_OUT)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     for item in items:
+        if any(map(item.get_closest_marker, LEFT_OUT)) and not _names_heavy(item.path):
+            raise pytest.UsageError(
+                f"{item.nodeid}: write `mark.NAME` out, or a run of heavy tests misses it"
+            )
         if _is_heavy(item) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HEAVY_TIMEOUT_S))
         group = next((name for name in SHARED_BY_GROUP if item.get_closest_marker(name)), None)
