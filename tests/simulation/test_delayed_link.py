@@ -1,6 +1,6 @@
 """A link that delays everything and then lets all of it go at once: a few lines, and no flood of hellos.
 
-Not covered: one broker on such a link, step by step (tests/unit/core/broker/test_exchange_state_damping.py).
+Not covered: one broker on such a link, step by step.
 """
 
 import pytest

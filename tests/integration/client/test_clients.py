@@ -119,15 +119,6 @@ def test_without_a_daemon_it_answers_as_told(ask: Asking, when_away: str, grante
     assert {(answer.granted, answer.source) for answer in answers} == {(granted, Source.AWAY)}
 
 
-@both
-def test_a_daemon_that_says_nothing_holds_nobody_up(ask: Asking) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings = settings_of(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.05)
-        answers = ask(settings, *[Question(ORDERS)] * 20)
-
-    assert {answer.source for answer in answers} == {Source.AWAY}
-
-
 def test_it_is_back_when_the_daemon_is(tmp_path: Path) -> None:
     path = tmp_path / "rgd.sock"
     settings = settings_of(f"unix://{path}", retry_first_s=0.001, retry_max_s=0.01, timeout_s=0.2)

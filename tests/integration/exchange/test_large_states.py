@@ -256,20 +256,6 @@ async def test_bombs_are_refused_unopened_and_others_have_their_turns_between_me
     assert (turns.taken, turns.worst) == (len(payloads) + 1, 1)
 
 
-async def test_many_legal_messages_are_taken_one_between_two_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns = Turns(monkeypatch)
-    payloads = [codec.encode(Report(Sender("b2", 1), number, 1)) for number in range(1, 2000)]
-    async with exchanges("memory", tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
-        daemon = daemon_over(other, tmp_path)
-        ticking = asyncio.create_task(turns.tick())
-        await flooded(mine, daemon, payloads)
-        ticking.cancel()
-    assert turns.worst == 1
-    assert daemon.core.reports_received == len(payloads)
-
-
 async def test_what_becomes_large_is_decoded_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,48 +72,6 @@ async def test_bytes_are_refused_in_their_own_unit(door: Door) -> None:
     )
 
 
-async def test_a_topics_own_limit_is_named_without_a_group(door: Door) -> None:
-    slow = {"tenant": "acme", "namespace": "free", "topic": "slow", "messages": 1}
-    assert (await door.call("POST", ACQUIRE, slow)).json == {
-        "granted": True,
-        "messages": 1,
-        "bytes": 0,
-    }
-
-    refused = await door.call("POST", ACQUIRE, slow)
-
-    assert refused.status == 429
-    assert refused.json["limited_by"] == "topic"
-    assert "group" not in refused.json
-    assert refused.headers["RateLimit"].startswith('"topic/publish/messages";')
-
-
-async def test_a_dispatcher_takes_the_part_there_is(door: Door) -> None:
-    answer = await door.call(
-        "POST", ACQUIRE, {"group": "gold", "kind": "dispatch", "messages": 700}
-    )
-
-    assert answer.status == 200
-    assert answer.json["granted"] is True
-    assert answer.json["messages"] == 500
-    assert answer.json["limited_by"] == "resource_group"
-    assert "Retry-After" not in answer.headers
-
-
-async def test_a_blocked_group_refuses_everything(door: Door) -> None:
-    answer = await door.call("POST", ACQUIRE, {"group": "stopped"})
-
-    assert answer.status == 429
-    assert answer.headers["RateLimit-Limit"] == "0"
-    assert answer.headers["Retry-After"] == "1"
-
-
-async def test_a_group_in_shadow_refuses_nothing(door: Door) -> None:
-    for _ in range(3):
-        answer = await door.call("POST", ACQUIRE, {"group": "watched", "messages": 1000})
-        assert answer.json == {"granted": True, "messages": 1000, "bytes": 0}
-
-
 async def test_more_than_can_ever_be_granted_is_413(door: Door) -> None:
     answer = await door.call("POST", ACQUIRE, {**TRIAL, "messages": 401})
 

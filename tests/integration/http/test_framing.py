@@ -62,20 +62,3 @@ async def test_a_request_without_one_clear_end_is_400_and_ends_its_connection(
     assert left == b""
     assert door.daemon.asked == []
     assert "idle" in door.daemon.snapshot().groups
-
-
-async def test_a_thousand_pipelined_requests_are_answered_in_order(door: Door) -> None:
-    body = b'{"group":"idle","messages":%d}'
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    numbers = range(1000, 2000)
-    writer.writelines(
-        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n"
-        + (body % number).ljust(32)
-        for number in numbers
-    )
-    async with asyncio.timeout(60):
-        told = [(await read_answer(reader)).json["messages"] for _ in numbers]
-        assert (await door.call("GET", "/healthz")).status == 200
-    writer.close()
-
-    assert told == list(numbers)

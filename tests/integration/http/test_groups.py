@@ -280,14 +280,6 @@ async def test_tenants_and_topics_are_attached_after_the_same_pattern(
     assert (await door.call("DELETE", path)).status == 204
 
 
-async def test_an_attached_topic_is_charged_to_its_group(door: Door) -> None:
-    await door.call("POST", "/admin/v2/persistent/acme/free/a%2Fb/resourcegroup/trial")
-
-    assert door.daemon.snapshot().attach.topics == {"persistent://acme/free/a/b": "trial"}
-    asked = {"tenant": "acme", "namespace": "free", "topic": "a/b", "messages": 1000}
-    assert (await door.call("POST", "/v1/acquire", asked)).json["group"] == "trial"
-
-
 @pytest.mark.parametrize(
     "place", ["tenants/ac%20me", "persistent/ac%20me/x/eu", "persistent/acme/x/a%0Ab"]
 )

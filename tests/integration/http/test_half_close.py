@@ -49,12 +49,6 @@ def statuses(got: bytes) -> list[bytes]:
     return re.findall(rb"HTTP/1\.1 (\d{3}) ", got)
 
 
-@pytest.mark.parametrize("count", [1, PIPELINED_MAX, PIPELINED_MAX + 8, 4 * PIPELINED_MAX])
-async def test_all_requests_that_were_sent_before_are_answered(door: Door, count: int) -> None:
-    assert await answers_to(door, post(BODY) * count) == [b"200"] * count
-    await until(lambda: figure(door, "rgd_http_connections") == 0)
-
-
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [

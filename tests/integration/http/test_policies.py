@@ -92,22 +92,6 @@ async def test_a_publish_rate_is_set_shown_replaced_and_taken_away(
     assert await is_absent()
 
 
-async def test_kinds_at_one_place_leave_each_other_alone(door: Door) -> None:
-    await done(door, "POST", f"{NAMESPACE}/publishRate", publish(10))
-    await done(door, "POST", f"{NAMESPACE}/dispatchRate", dispatch(20, period_s=2))
-    await done(door, "POST", f"{NAMESPACE}/subscriptionDispatchRate", dispatch(30))
-
-    limits = door.daemon.snapshot().limits
-    both = LocalLimit(Rates(10_000), Rates(10_000), dispatch_period_s=2)
-    assert limits.namespaces == {"acme/orders": both}
-    assert limits.namespace_subscriptions == {"acme/orders": LocalLimit(dispatch=Rates(30_000))}
-
-    await done(door, "DELETE", f"{NAMESPACE}/dispatchRate")
-    assert door.daemon.snapshot().limits.namespaces == {"acme/orders": LocalLimit(Rates(10_000))}
-    await done(door, "DELETE", f"{NAMESPACE}/publishRate")
-    assert door.daemon.snapshot().limits.namespaces == {}
-
-
 async def test_topics_and_subscriptions_are_kept_by_their_full_names(door: Door) -> None:
     before = dict(door.daemon.snapshot().limits.topics)
     await done(door, "POST", "/admin/v2/persistent/acme/orders/a%2Fb/dispatchRate", dispatch(1))
@@ -141,12 +125,6 @@ async def test_a_topic_is_written_as_pulsar_admin_encodes_it(
 
     assert answer.status == 204
     assert f"persistent://acme/orders/{topic}" in door.daemon.snapshot().limits.topics
-
-
-async def test_a_subscription_may_be_called_resourcegroup(door: Door) -> None:
-    await done(door, "POST", f"{TOPIC}/resourcegroup/dispatchRate", dispatch(1))
-
-    assert await shown(door, f"{TOPIC}/resourcegroup/dispatchRate") == dispatch(1)
 
 
 async def test_a_partition_has_a_rate_of_its_own_before_its_topics(door: Door) -> None:

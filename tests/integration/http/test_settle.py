@@ -31,19 +31,6 @@ async def test_what_was_not_read_is_granted_again(door: Door) -> None:
     assert again.json["messages"] == 450
 
 
-async def test_names_are_those_of_acquire(door: Door) -> None:
-    by_group = {"group": "gold", "kind": "dispatch"}
-    await door.call("POST", ACQUIRE, {**by_group, "messages": 10})
-    assert (await door.call("POST", SETTLE, {**by_group, "messages": 99})).json["messages"] == 10
-    full = READ | {"topic": "persistent://acme/orders/eu"}
-    await door.call("POST", ACQUIRE, {**READ, "messages": 10})
-    assert (await door.call("POST", SETTLE, {**full, "messages": 99})).json["messages"] == 10
-    # Without a kind it is publishing, as in acquire.
-    publish = {"tenant": "acme", "namespace": "orders"}
-    await door.call("POST", ACQUIRE, {**publish, "messages": 7})
-    assert (await door.call("POST", SETTLE, {**publish, "messages": 5})).json["messages"] == 5
-
-
 async def test_what_was_read_beyond_the_grant_is_below_zero(door: Door) -> None:
     await door.call("POST", ACQUIRE, {**READ, "messages": 500})
     charged = await door.call("POST", SETTLE, {**READ, "messages": -100, "bytes": -5})

@@ -38,13 +38,6 @@ def counts(door: Door) -> dict[str, float]:
     }
 
 
-async def test_what_is_granted_is_answered_as_ever(shadow: Door) -> None:
-    answer = await ask(shadow, messages=10)
-    assert answer.json == {"granted": True, "messages": 10, "bytes": 0}
-    assert HEADER not in answer.headers
-    assert counts(shadow) == {}
-
-
 async def test_a_refusal_is_granted_and_says_what_it_would_have_been(shadow: Door) -> None:
     await ask(shadow, messages=10)
     answer = await ask(shadow, messages=5, bytes=7, attempt=1)

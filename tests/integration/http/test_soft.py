@@ -1,6 +1,6 @@
 """Soft limits over HTTP: how they are set and shown, and how a caller is told.
 
-Not covered: when (tests/unit/core/buckets/test_soft.py).
+Not covered: groups that are divided over topics.
 """
 
 import pytest

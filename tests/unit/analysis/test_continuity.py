@@ -12,7 +12,6 @@ import pytest
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
-from rgd.analysis.log_facts import Stats
 from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -32,16 +31,6 @@ def test_records_that_were_not_kept_are_missing(
     maker.close()
 
     assert read_logs(tmp_path, rows_max=rows_max).facts().missing == 4
-
-
-def test_silent_rounds_are_not_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(3, GOLD)
-    maker.silent(60)
-    maker.rounds(3, GOLD)
-    maker.close()
-
-    assert read_logs(tmp_path).facts().missing == 0
 
 
 def test_early_reports_take_sequences_without_making_a_gap(
@@ -78,36 +67,6 @@ def test_entries_that_the_indexes_miss_are_missing(tmp_path: Path, read_logs: Re
     maker.close()
 
     assert read_logs(tmp_path).facts().missing == 2
-
-
-def test_a_lost_segment_in_the_middle_is_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    for _ in range(3):
-        maker.rounds(10, GOLD)
-        maker.roll()
-    (tmp_path / segment_name(10)).unlink()
-
-    facts = read_logs(tmp_path).facts()
-
-    assert (facts.missing, facts.records, facts.segments) == (10, 20, 2)
-
-
-def test_logs_of_two_machines_in_equal_folders_are_two_logs(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    """As in a lake to which each machine converts its own."""
-    for broker, rounds in (("broker-1", 10), ("broker-2", 2)):
-        maker = LogMaker(tmp_path / broker, broker)
-        for _ in range(3):
-            maker.rounds(rounds, GOLD)
-            maker.roll()
-    logs = read_logs(tmp_path)
-    texts = [
-        one.to_json().replace(f"{tmp_path}/broker-2", f"{tmp_path}/broker-1") for one in logs.stats
-    ]
-    logs.stats = [Stats.from_json(text) for text in texts]
-
-    assert logs.facts().missing == 0
 
 
 def test_records_damaged_at_a_segments_ends_are_missing(
@@ -210,18 +169,6 @@ def test_what_lies_outside_a_time_range_is_not_missing(
 
     assert (facts.damaged, facts.missing, facts.records, facts.open) == (1, 1, records, ())
     assert facts.from_ms == START_MS + from_ms + 500
-
-
-def test_a_restart_is_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(5, GOLD)
-    maker.restart(down_ms=7000)
-    maker.rounds(5, GOLD)
-    maker.close()
-
-    facts = read_logs(tmp_path).facts()
-
-    assert (facts.missing, facts.brokers) == (0, ("broker-1",))
 
 
 def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: ReadLogs) -> None:

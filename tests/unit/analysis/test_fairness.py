@@ -27,24 +27,6 @@ def log(folder: Path, quota: float | None, *brokers: tuple[float, float], **usag
         maker.close()
 
 
-def test_two_brokers_of_which_one_got_more_than_its_half(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    log(tmp_path, 100, (70, 70), (30, 70))
-
-    found = read_logs(tmp_path).fairness()
-
-    assert found.part[0].tolist() == [50.0, 50.0]
-    assert found.ratio[0].tolist() == [1.4, 0.6]
-    assert found.lowest.tolist() == pytest.approx([0.6] * 10)
-    jain = (1.4 + 0.6) ** 2 / (2 * (1.4**2 + 0.6**2))
-    assert found.jain.tolist() == pytest.approx([jain] * 10)
-    assert found.utilisation.tolist() == pytest.approx([1.0] * 10)
-    assert found.overshoot.tolist() == pytest.approx([1.0] * 10)
-    assert found.unmet.tolist() == pytest.approx([40.0] * 10)
-    assert found.unused.tolist() == pytest.approx([0.0] * 10)
-
-
 @pytest.mark.slow
 def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_jain(
     tmp_path: Path, read_logs: ReadLogs
@@ -55,19 +37,6 @@ def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_ja
 
     assert found.jain[0] == pytest.approx(0.99)
     assert found.lowest[0] == 0.0
-
-
-def test_quota_that_lies_idle_while_somebody_is_refused(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    log(tmp_path, 100, (70, 80), (20, 20))
-
-    found = read_logs(tmp_path).fairness()
-
-    assert found.part[0].tolist() == [80.0, 20.0]
-    assert found.utilisation[0] == pytest.approx(0.9)
-    assert found.unused[0] == pytest.approx(10.0)
-    assert found.ratio[0].tolist() == [0.875, 1.0]
 
 
 def test_a_dimension_that_is_short_but_cannot_be_used_up_is_not_judged() -> None:

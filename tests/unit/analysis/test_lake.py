@@ -3,7 +3,6 @@
 Not covered: Spark's part, and buckets (tests/integration/spark/test_convert.py).
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +21,7 @@ from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_schema import LAKE, columns_of, described
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.minutes import headers_of, pieces_of
-from rgd.analysis.rows import batches
 from rgd.analysis.schema import arrow
-from rgd.analysis.segments import Contents, read_segment
 from rgd.core.exchange.messages import PoliciesInForce, Sender
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -39,8 +36,6 @@ from tests.support.log_maker import LogMaker, Usage
 MIDNIGHT_MS = 1_795_305_600_000
 GOLD = Usage("gold", admitted=70, wanted=90, quota=100, share=70.5, admitted_bytes=7000)
 TIN = Usage("tin", admitted=1, kind=Kind.DISPATCH)
-#: Of a row, in the lake and in the table of the batch source.
-SAME = sorted(set(columns_of("usage")) - {"time"})
 
 
 @pytest.fixture
@@ -65,54 +60,6 @@ def log(folder: Path, rounds: int = 100) -> LogMaker:
 
 def convert(file: Path, out: str) -> int | None:
     return convert_segment(Segment.of(file), out)
-
-
-def test_a_row_has_all_that_the_log_says_and_lies_on_its_day(tmp_path: Path, out: str) -> None:
-    file = log(tmp_path / "b1").close()
-
-    assert convert(file, out) == 200
-
-    segment = Segment.of(file)
-    logged = [
-        row
-        for batch in batches(segment.name, read_segment(segment, Contents(segment.name)))
-        for row in batch.to_pylist()
-    ]
-    rows = rows_of(out, "usage")
-
-    def key(row: dict[str, Any]) -> tuple[Any, ...]:
-        return row["sequence"], row["group"]
-
-    assert [[row[name] for name in SAME] for row in sorted(rows, key=key)] == [
-        [row[name] for name in SAME] for row in sorted(logged, key=key)
-    ]
-    stamps = {row["sequence"]: row["broker_timestamp"] for row in logged}
-    assert {round(row["time"].timestamp() * 1000) - stamps[row["sequence"]] for row in rows} == {0}
-    days = {path.name: len(list(path.iterdir())) for path in Path(out, "usage").iterdir()}
-    assert days == {"day=2026-11-21": 1, "day=2026-11-22": 1}
-    assert len(rows_of(out, "rounds")) == 100
-
-
-def test_a_segment_is_converted_once_wherever_it_lies_and_again_when_it_has_grown(
-    tmp_path: Path, out: str
-) -> None:
-    file = log(tmp_path / "b1").close()
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    first = convert(file, out)
-    assert first is not None
-    assert 0 < first < 200
-    file.write_bytes(whole)
-    elsewhere = tmp_path / "tier" / "b1" / file.name
-    elsewhere.parent.mkdir(parents=True)
-    shutil.copy(file, elsewhere)
-
-    assert convert(elsewhere, out) == 200
-    assert convert(file, out) is None
-
-    assert len(rows_of(out, "usage")) == 200
-    (quality,) = rows_of(out, "segments")
-    assert (quality["segment"], quality["rows"]) == (str(elsewhere), 200)
 
 
 def said_of(out: str, within: TimeRange = ALWAYS) -> list[Stats]:
@@ -220,15 +167,6 @@ def test_of_two_conversions_at_once_the_one_of_more_bytes_stays(
 
     assert len(rows_of(out, "usage")) == 200
     assert convert(file, out) is None
-
-
-def test_fewer_bytes_of_a_segment_replace_nothing(tmp_path: Path, out: str) -> None:
-    file = log(tmp_path / "b1").close()
-    assert convert(file, out) == 200
-    with file.open("r+b") as cut:
-        cut.truncate(file.stat().st_size // 2)
-    assert convert(file, out) is None
-    assert len(rows_of(out, "usage")) == 200
 
 
 @pytest.mark.parametrize("size", [0, 3, 40, 64])

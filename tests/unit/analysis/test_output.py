@@ -44,12 +44,6 @@ def parts(place: str) -> list[str]:
     return sorted({name.partition("/")[0] for name in Objects(place).names("")})
 
 
-def test_a_new_place_gets_the_parts_and_nothing_else(tier_place: str) -> None:
-    write(tier_place, "first")
-
-    assert parts(tier_place) == sorted(PARTS)
-
-
 def test_a_rerun_replaces_every_part(tier_place: str, tmp_path: Path) -> None:
     Objects(tier_place).create(".rgd-report-of-one-that-was-killed/windows", b"")
     write(tier_place, "first")

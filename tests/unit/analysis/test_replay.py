@@ -71,16 +71,6 @@ def test_quotas_brokers_and_rounds_change_what_is_admitted(logs: Any) -> None:
     assert slow["broker-2"] < logged["broker-2"] - 1
 
 
-@pytest.mark.parametrize("brokers", [1, 2, 3, 4, 7])
-def test_any_number_of_brokers_wants_the_same_together(logs: Any, brokers: int) -> None:
-    windows = logs.windows()
-    (scenario,) = parse([f"brokers={brokers}"])
-    (folded,) = replay([windows], scenario, window_ms=1000, round_ms=1000.0)
-    before, after = (one.rates["messages"].wanted for one in (windows, folded))
-    assert after.shape[1] == brokers
-    assert after.sum(axis=1) == pytest.approx(before.sum(axis=1))
-
-
 def test_windows_of_several_rounds_admit_what_their_rounds_do(
     tmp_path: Path, logs: Any, read_logs: ReadLogs
 ) -> None:

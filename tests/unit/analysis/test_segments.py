@@ -100,20 +100,6 @@ def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
     assert (contents.damaged, contents.torn_bytes) == (0, size - 7)
 
 
-@pytest.mark.parametrize("has_broker_metadata", [True, False])
-def test_a_time_range_holds_its_start_and_not_its_end(
-    tmp_path: Path, has_broker_metadata: bool
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1", has_broker_metadata=has_broker_metadata)
-    maker.rounds(6, GOLD)
-    segment = maker.close()
-
-    found, contents = read(segment, TimeRange(START_MS + 2000, START_MS + 5000))
-
-    assert times(found) == [2, 3, 4]
-    assert contents.records == 3
-
-
 def test_seeking_passes_over_what_lies_before_without_reading_it(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.rounds(4, GOLD)

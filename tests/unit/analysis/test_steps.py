@@ -48,20 +48,6 @@ def steps(logs: Any) -> list[Step]:
     return found
 
 
-def test_a_step_in_demand_and_the_rounds_until_everybody_had_its_part(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    play(
-        tmp_path,
-        (10, 100, [(90, 90), (0, 0)]),
-        (1, 100, [(90, 90), (1, 90)]),
-        (1, 100, [(70, 90), (30, 90)]),
-        (10, 100, [(50, 90), (50, 90)]),
-    )
-
-    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "demand", 2, 90, 180)]
-
-
 def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
     play(
         tmp_path,
@@ -70,28 +56,6 @@ def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs)
     )
 
     assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0, 100, 50)]
-
-
-@pytest.mark.parametrize("phase_ms", [77, 137, 333])
-def test_a_quota_that_never_changed_is_not_blamed_however_rounds_lie_in_windows(
-    tmp_path: Path, read_logs: ReadLogs, phase_ms: int
-) -> None:
-    part = 700.1 / 3
-    one_busy = (15, 700.1, [(part * 2, part * 3), (part / 2, part / 2), (part / 2, part / 2)])
-    all_busy = (15, 700.1, [(part, part * 3)] * 3)
-    play(tmp_path, *([one_busy, all_busy] * 3), phase_ms=phase_ms, period_ms=997)
-
-    logs = read_logs(tmp_path)
-
-    assert [step.cause for step in steps(logs)] == ["demand"] * 5
-    assert set(logs.windows().rates["messages"].quota.tolist()) == {700.1}
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_noise_is_no_step(tmp_path: Path, read_logs: ReadLogs, noise: float) -> None:
-    play(tmp_path, (60, 200, [(50, 50), (60, 60), (70, 70)]), noise=noise)
-
-    assert steps(read_logs(tmp_path)) == []
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 5])

@@ -244,17 +244,6 @@ def test_a_broker_that_is_idle_at_the_end_is_not_taken_for_killed(
     assert {end.ending for end in facts.ends} == {Ending.OPEN}
 
 
-def test_nothing_is_missing_where_all_stopped_in_order(tmp_path: Path, read_logs: ReadLogs) -> None:
-    makers = brokers(tmp_path)
-    play(makers, 10)
-    stop(makers)
-
-    facts = read_logs(tmp_path).facts()
-
-    (said,) = log_wording.of_gaps(facts, recovered=False)
-    assert said.startswith("Nothing is missing")
-
-
 def test_a_closing_record_without_rows_is_enough(tmp_path: Path, read_logs: ReadLogs) -> None:
     makers = brokers(tmp_path, 1)
     play(makers, 5)

@@ -29,55 +29,6 @@ def units(windows: GroupWindows, amount: str = "admitted", dimension: str = "mes
     return np.round(rates * windows.seconds[:, None], 6)
 
 
-def test_a_round_across_a_border_is_split_by_time(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1", start_ms=START_MS + 250)
-    maker.rounds(2, GOLD)
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    assert windows.seconds.tolist() == [0.75, 1.0, 0.25]
-    assert units(windows).tolist() == [[52.5], [70.0], [17.5]]
-    assert windows.rates["messages"].admitted.tolist() == [[70.0]] * 3
-
-
-@pytest.mark.parametrize("rolls", [False, True])
-def test_what_lost_records_counted_is_spread_over_their_time(
-    tmp_path: Path, read_logs: ReadLogs, rolls: bool
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(2, GOLD)
-    if rolls:
-        maker.roll()
-    maker.lose(3, GOLD)
-    maker.rounds(2, GOLD)
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    rates = windows.rates["messages"]
-    assert rates.admitted.ravel() == pytest.approx([70.0] * 7)
-    assert rates.wanted.ravel() == pytest.approx([90.0] * 7)
-    assert rates.recovered == pytest.approx([0, 0, 70, 70, 70, 0, 0])
-    # What is in force is known from the records around.
-    assert rates.quota.tolist() == [100.0] * 7
-
-
-def test_a_burst_after_silence_belongs_to_the_round_that_counted_it(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(GOLD)
-    maker.silent(20)
-    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.2))
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    assert units(windows).ravel().tolist() == [70.0, 50.0]
-    assert not windows.rates["messages"].recovered.any()
-
-
 def test_the_first_burst_of_a_group_is_counted_whole(tmp_path: Path, read_logs: ReadLogs) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.6))

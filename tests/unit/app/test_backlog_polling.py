@@ -9,40 +9,9 @@ import pytest
 
 from rgd.app.backlog_polling import in_turn
 from rgd.core.backlog.model import Source
-from rgd.core.units import Nanos
 from rgd.ports.stock import StockDown
 from rgd.ports.stock_backlogs import BrokerAway, EvictionOutcome
-from tests.unit.app.polled_house import TOPICS, House, World, eviction, report
-
-
-async def test_the_brokers_topics_are_reported() -> None:
-    house = House(World(TOPICS))
-    troubles = [house.poller.trouble]
-    assert await house.poll() == []
-    assert await house.poll() == TOPICS
-    troubles.append(house.poller.trouble)
-    assert troubles == ["Pulsar was not read yet", None]
-    assert house.figures()["rgd_backlog_topics_owned"] == 5
-
-
-async def test_a_topic_that_moved_is_dropped_at_once() -> None:
-    house = House(World(TOPICS))
-    await house.begin()
-    house.world.topics = TOPICS[1:]
-    assert await house.poll() == TOPICS[1:]
-    # Its bundle is still listed, and the broker itself says that it does not own it.
-    house.world.gone = {TOPICS[1]}
-    assert await house.poll() == TOPICS[2:]
-
-
-async def test_two_daemons_never_have_one_topic() -> None:
-    one, other = House(World(TOPICS[:3])), House(World(TOPICS[3:]))
-    assert sorted(await one.begin() + await other.begin()) == TOPICS
-    one.world.topics, other.world.topics = TOPICS[:1], TOPICS[1:]
-    # The new owner polls first, and waits until the former one must have polled.
-    assert sorted(await other.poll() + one.store.names()) == TOPICS
-    assert sorted(await one.poll() + other.store.names()) == [TOPICS[0], *TOPICS[3:]]
-    assert sorted(await other.poll() + one.store.names()) == TOPICS
+from tests.unit.app.polled_house import TOPICS, House, World, eviction
 
 
 async def test_a_topic_that_comes_back_waits_again() -> None:
@@ -53,14 +22,6 @@ async def test_a_topic_that_comes_back_waits_again() -> None:
     house.world.gone = set()
     assert await house.poll() == TOPICS[1:]
     assert await house.poll() == TOPICS
-
-
-async def test_a_topic_that_its_own_broker_pushed_is_not_withdrawn() -> None:
-    house = House(World(TOPICS[:2]))
-    await house.begin()
-    house.store.report(report(TOPICS[0], Source.PUSHED), Nanos(0))
-    house.world.topics = []
-    assert await house.poll() == TOPICS[:1]
 
 
 async def test_an_unreadable_topic_keeps_its_report_and_is_reported() -> None:
@@ -99,14 +60,6 @@ async def test_a_broker_that_is_away_leaves_nothing_at_once() -> None:
     assert house.figures()["rgd_backlog_topics_owned"] == 0
 
 
-async def test_topics_that_do_not_fit_take_turns() -> None:
-    house = House(World(TOPICS), topics_max=2)
-    for _ in range(4):
-        await house.poll()
-    assert house.world.reads[1:] == [TOPICS[:2], TOPICS[2:4], [TOPICS[4], TOPICS[0]]]
-    assert house.store.names() == TOPICS
-
-
 async def test_topics_for_which_there_was_no_time_come_first_next_time() -> None:
     house = House(World(TOPICS))
     house.world.time = 3
@@ -135,14 +88,6 @@ async def test_a_position_is_evicted_once_and_counted_once() -> None:
     await house.carry_out(eviction(6))
     assert house.counted == [eviction(5), eviction(6)]
     assert house.figures()["rgd_backlog_evictions_total:done"] == 2
-
-
-async def test_a_later_age_is_another_eviction_of_the_same_position() -> None:
-    house = House(World(TOPICS))
-    await house.carry_out(eviction(5, 1000))
-    await house.carry_out(eviction(5, 1000))
-    await house.carry_out(eviction(5, 2000))
-    assert house.counted == [eviction(5, 1000), eviction(5, 2000)]
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,3 @@ def test_the_broker_counts_all_evictions_and_what_blocked_producers(daemon: RgdD
     assert shown["rgd_backlog_refused_total", ("time", "true")] == 1
     assert shown["rgd_backlog_reports_total", ("pushed",)] == 2
     assert (shown["rgd_backlog_topics", ()], shown["rgd_backlog_blocked_topics", ()]) == (2, 1)
-
-
-def test_a_topic_that_is_gone_has_no_figures(daemon: RgdDaemon) -> None:
-    check(filled(daemon), 1)
-    check(daemon.core.backlogs, 181)
-    shown = figures(daemon)
-    assert not any(EU in labels for _, labels in shown)
-    assert shown["rgd_backlog_topics_expired_total", ()] == 2

@@ -86,20 +86,3 @@ async def test_a_check_is_observed_once_and_topics_are_shown_as_configured(
     assert size.startswith(f"{SIZE}{{{place}") is True
     assert ("topic=" in size) is by_topic
     assert len(await shown(exposition, AGE)) == by_topic
-
-
-async def test_topics_beyond_the_bound_are_shown_together(tmp_path: Path) -> None:
-    daemon, exposition = built(tmp_path, metrics_topics_max=1)
-    eu = report(sub("a", (1, 0), 60))
-    daemon.backlogs.report((eu, report(sub("a"), topic=eu.topic + "2")))
-    assert [line.split('topic="')[1] for line in await shown(exposition, SIZE)] == [
-        f'{eu.topic}"}} 100.0',
-        'other"} 100.0',
-    ]
-
-
-async def test_a_partition_is_a_label_of_its_own_as_configured(tmp_path: Path) -> None:
-    daemon, exposition = built(tmp_path, splitTopicAndPartitionIndexLabel=True)
-    daemon.backlogs.report((report(sub("a", (1, 0), 60)),))
-    (size,) = await shown(exposition, SIZE)
-    assert 'partition="-1"' in size

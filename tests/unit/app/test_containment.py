@@ -101,26 +101,12 @@ def test_more_than_so_many_within_a_minute_end_it_once() -> None:
     assert f"more than {INTERNAL_ERRORS_MAX} internal errors within 60 s" in reason
 
 
-def test_as_many_over_a_longer_time_end_nothing() -> None:
-    ledger = Ledger()
-    for _ in range(10 * INTERNAL_ERRORS_MAX):
-        ledger.note()
-        ledger.now_s += 60 / INTERNAL_ERRORS_MAX + 0.01
-    assert ledger.ends == []
-
-
 def test_what_a_caller_can_bring_about_ends_nothing() -> None:
     ledger = Ledger()
     for _ in range(10 * INTERNAL_ERRORS_MAX):
         ledger.note("acquire", may_end=False)
     assert ledger.ends == []
     assert ledger.trouble()
-
-
-def test_one_broken_invariant_ends_it() -> None:
-    ledger = Ledger()
-    ledger.errors.note("core", InvariantBroken("a story"))
-    assert ledger.ends == ["an invariant is broken: a story"]
 
 
 async def test_each_place_in_the_tasks_of_a_group_is_logged_once() -> None:
@@ -142,28 +128,6 @@ async def test_each_place_in_the_tasks_of_a_group_is_logged_once() -> None:
     assert [one["traceback"].splitlines()[-1] for one in logs] == ["OverflowError", "KeyError"]
     assert ledger.errors.counts == {"task_policies": 3}
     assert ledger.ends == []
-
-
-def test_an_invariant_broken_in_a_task_of_a_group_ends_it() -> None:
-    ledger = Ledger()
-    inner = ExceptionGroup("inner", [OverflowError(), InvariantBroken("a story")])
-    ledger.errors.note("task_policies", ExceptionGroup("outer", [inner]))
-    assert ledger.ends == ["an invariant is broken: a story"]
-
-
-async def test_a_task_that_raises_is_begun_again() -> None:
-    ledger, calls = Ledger(), 0
-    ledger.errors.restart_pause_s = 0
-
-    async def work() -> None:
-        nonlocal calls
-        calls += 1
-        if calls < 4:
-            raise OverflowError
-
-    await ledger.errors.keep("send", work)
-    assert calls == 4
-    assert ledger.errors.counts == {"task_send": 3}
 
 
 async def test_a_task_that_is_cancelled_ends() -> None:

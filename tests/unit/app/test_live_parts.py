@@ -7,7 +7,7 @@ import structlog
 from rgd.app.events import add_code
 from rgd.app.live_history import POINTS_MAX, ROWS_MAX, History
 from rgd.app.logs import redact
-from rgd.app.recent_events import DETAILS_CHARS_MAX, EVENTS_MAX, RecentEvents
+from rgd.app.recent_events import DETAILS_CHARS_MAX, RecentEvents
 from rgd.core.units import Dimension
 from rgd.views.live_model import PressureView
 from rgd.views.pressure import RowKey
@@ -42,18 +42,6 @@ def test_events_are_kept_with_what_they_mean_and_without_secrets() -> None:
     assert known.meaning
     assert known.do
     assert (other.code, other.meaning, len(other.details)) == ("library", "", DETAILS_CHARS_MAX + 3)
-
-
-def test_only_the_last_events_are_kept() -> None:
-    events = RecentEvents()
-    assert events.last == 0
-    for _ in range(EVENTS_MAX + 5):
-        logger(events).info("ready")
-    assert (len(events.all()), events.all()[0].number, events.last) == (
-        EVENTS_MAX,
-        6,
-        EVENTS_MAX + 5,
-    )
 
 
 def row(group: str, wanted: float) -> tuple[RowKey, PressureView]:

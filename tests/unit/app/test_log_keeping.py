@@ -35,24 +35,6 @@ def figures(keeper: LogKeeper) -> dict[str, float]:
     return {sample.name: sample.value for sample in keeper.samples()}
 
 
-async def test_a_cursor_holds_for_so_long_after_it_acknowledged(folder: Path) -> None:
-    clock = SetClock()
-    keeper = keeper_of(folder, COUNT, clock=clock, settings=CursorSettings(hold_s=60))
-    await keeper.acknowledge("reader", 10)
-    for seconds, held in ((60, {"reader": 10}), (61, {})):
-        clock.seconds = seconds
-        assert held_by(keeper) == held
-        assert figures(keeper)["rgd_log_cursor_holds"] == bool(held)
-    assert keeper.cursor("reader").index == 10
-    await keeper.acknowledge("reader", 20)
-    assert held_by(keeper) == {"reader": 20}
-    # Time without the daemon is no fault of the reader.
-    later = SetClock()
-    later.seconds = 10**6
-    again = keeper_of(folder, COUNT, clock=later, settings=CursorSettings(hold_s=60))
-    assert held_by(again) == {"reader": 20}
-
-
 async def test_a_cursor_holds_so_many_bytes(folder: Path) -> None:
     closed = closed_on_disk(folder)
     settings = CursorSettings(hold_bytes=sum(one.size for one in closed[1:]))

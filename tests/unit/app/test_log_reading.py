@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.app import log_reading
 from rgd.app.call_threads import CallThreadClosed, CallThreadTimeout
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.log_reading import LogPlace, LogReading
 from rgd.ports.log_door import From
-from rgd.storage.errors import TierChanged, TierDown
+from rgd.storage.errors import TierDown
 from rgd.storage.objects import Objects
 from rgd.wire.frame import decode_entry
 from tests.support.kept_logs import SetClock, keeper_of, uploader_of
@@ -112,30 +110,6 @@ async def test_entries_in_the_tier_and_on_disk_are_one_log(kept: Kept) -> None:
         assert await kept.payloads(From(time_ms=T0 + number * STEP_MS)) == expected
 
 
-async def test_a_tier_that_is_gone_is_an_error_and_no_gap(kept: Kept) -> None:
-    kept.tier.rename(kept.tier.with_name("away"))
-    with pytest.raises(TierChanged):
-        await kept.keeper.entries(From(0), 1)
-    assert len(await kept.payloads(From(kept.first_on_disk), 5)) == 5
-
-
-async def test_a_segment_that_goes_up_while_it_is_read_is_read_there(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_log(kept.folder, pendings(COUNT, first=COUNT, step_ms=STEP_MS), SETTINGS)
-    assert kept.keeper.uploader is not None
-    uploader = kept.keeper.uploader
-
-    def listed_before(folder: Path) -> object:
-        found = list_segments(folder)
-        uploader.cycle()
-        return found
-
-    monkeypatch.setattr(log_reading, "list_segments", listed_before)
-    assert await kept.payloads(From(0), 2 * COUNT) == [payload_of(n) for n in range(2 * COUNT)]
-    assert len(segments_in(kept.folder)) == 1
-
-
 @pytest.mark.usefixtures("hanging")
 async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
     read = asyncio.create_task(kept.keeper.entries(From(0), 1))
@@ -145,27 +119,6 @@ async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
         await kept.keeper.close()
         with pytest.raises(CallThreadClosed):
             await read
-
-
-async def test_an_entry_that_is_written_when_nothing_was_found_is_not_passed(
-    kept: Kept,
-) -> None:
-    def next_index() -> int:
-        """The writer comes between whatever the reader looked at and this."""
-        at = COUNT + len(written)
-        written.append(at)
-        write_log(kept.folder, pendings(1, first=at, step_ms=STEP_MS), SETTINGS)
-        return at + 1
-
-    written: list[int] = []
-    reading = LogReading(LogPlace(kept.folder, "usage", "broker-1"), None, next_index)
-    for start in (From(COUNT), From(time_ms=T0 + COUNT * STEP_MS)):
-        view = await reading.entries(start, 10)
-        assert [decode_entry(one.headers_and_payload).payload for one in view.entries] == [
-            payload_of(number) for number in range(COUNT, COUNT + len(written))
-        ]
-        assert view.next_index == COUNT + len(written)
-    reading.close()
 
 
 @pytest.mark.parametrize("limit", [3, 5, 7, 11])

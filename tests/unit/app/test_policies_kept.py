@@ -16,11 +16,11 @@ from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import keeping
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group
-from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.policies.records import Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
-from tests.support.policy_tables import GOLD, following, gold, last_record, table, until, write
+from tests.support.policy_tables import GOLD, following, gold, last_record, table, until
 
 
 class AwayStore(MemoryPolicyStore):
@@ -75,27 +75,6 @@ async def test_a_start_while_the_table_is_away_holds_to_what_was_known_last(
     assert not policies.figures().is_old
     following_it.cancel()
     await policies.close()
-
-
-async def test_what_others_changed_meanwhile_counts_as_soon_as_the_table_is_read(
-    kept: PoliciesFile,
-) -> None:
-    await ran_once(bus := MemoryBus(), kept)
-    await write(bus, PolicyRecord(GOLD, 2, "other", gold(50)))
-    policies = table(bus, "broker-1", None, kept=kept)
-    assert policies.snapshot().groups == {"gold": gold(1000)}
-    async with following(policies):
-        assert policies.snapshot().groups == {"gold": gold(50)}
-
-
-async def test_what_is_kept_beats_the_groups_file_and_the_file_adds_what_it_lacks(
-    kept: PoliciesFile,
-) -> None:
-    await ran_once(MemoryBus(), kept)
-    file = PolicySnapshot({"gold": gold(7), "gone": Group("gone"), "trial": Group("trial")})
-    policies = table(AwayStore(MemoryBus()), "broker-1", file, kept=kept)
-    # What was deleted stays deleted, although the file has it.
-    assert policies.snapshot().groups == {"gold": gold(1000), "trial": Group("trial")}
 
 
 async def test_an_empty_table_that_was_read_is_known_to_be_empty(kept: PoliciesFile) -> None:
@@ -182,17 +161,3 @@ async def test_a_full_disk_is_reported_and_harms_nothing(
     assert told == ["cannot keep the policies on disk", "keeps the policies on disk again"]
     late = table(AwayStore(MemoryBus()), "b", None, kept=kept)
     assert late.snapshot().groups == {"gold": gold(1000)}
-
-
-async def test_a_table_that_is_away_is_tried_again_and_again(kept: PoliciesFile) -> None:
-    store = AwayStore(MemoryBus())
-    policies: TablePolicies = table(store, "broker-1", None, kept=kept)
-    following_it = asyncio.create_task(policies.follow(lambda _snapshot, _hash: None))
-    await until(lambda: "refused" in (policies.trouble or ""))
-    with pytest.raises(ExchangeDown, match="try again"):
-        await policies.change(GOLD, lambda _known: gold(1))
-    store.is_away = False
-    await until(lambda: policies.trouble is None)
-    await policies.change(GOLD, lambda _known: gold(1))
-    following_it.cancel()
-    await policies.close()

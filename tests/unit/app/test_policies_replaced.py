@@ -108,41 +108,6 @@ async def test_a_lower_revision_in_the_next_table_does_not_win_and_all_agree() -
             assert last_record(bus).revision >= 3
 
 
-async def test_a_newer_record_in_the_next_table_is_taken() -> None:
-    bus = MemoryBus()
-    old = table(bus, "old")
-    async with following(old):
-        await old.change(GOLD, one_more)
-        bus.wipe_table()
-        await write(bus, PolicyRecord(GOLD, 1, "other", gold(9000)))
-        # Of the same revision, too: whoever reads the table for the first time makes the same of it.
-        await until(lambda: old.snapshot().groups == {"gold": gold(9000)})
-        bus.wipe_table()
-        await write(bus, PolicyRecord(GOLD, 7, "other", gold(50)))
-        await until(lambda: old.snapshot().groups == {"gold": gold(50)})
-
-
-async def test_a_connection_that_was_lost_costs_nothing_where_the_table_is_the_same() -> None:
-    bus = MemoryBus()
-    policies = table(bus, "one", PolicySnapshot({"trial": Group("trial")}))
-    snapshots: list[PolicySnapshot] = []
-    await policies.open()
-    following_it = asyncio.create_task(
-        policies.follow(lambda snapshot, _hash: snapshots.append(snapshot))
-    )
-    await until(lambda: "group:trial" in bus.table)
-    await policies.change(GOLD, one_more)
-    told, written = len(snapshots), len(bus.records)
-    bus.cut_table()
-    await until(lambda: policies.figures().lost == 1 and policies.trouble is None)
-    await policies.change(GOLD, one_more)
-    assert len(snapshots) == told + 1
-    assert len(bus.records) == written + 1
-    assert policies.figures().written_back == 0
-    following_it.cancel()
-    await policies.close()
-
-
 class StubbornStore(MemoryPolicyStore):
     """Cannot be opened again for a while."""
 

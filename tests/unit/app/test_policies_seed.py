@@ -4,7 +4,6 @@ Not covered here: what a groups file may say (rgd.config), and a seed over a bro
 (tests/integration/exchange/test_policies_over_a_broker.py).
 """
 
-import asyncio
 import random
 from collections.abc import MutableMapping
 from dataclasses import replace
@@ -47,37 +46,6 @@ async def test_a_groups_file_seeds_only_what_the_table_lacks() -> None:
         await until(lambda: "group:trial" in bus.table)
         assert seeding.snapshot().groups == {"gold": gold(2000), "trial": Group("trial")}
     assert last_record(bus).revision == 7
-
-
-async def test_what_was_deleted_is_not_seeded_again() -> None:
-    bus = MemoryBus()
-    await write(bus, PolicyRecord(GOLD, 2, "other", None))
-    seeding = table(bus, "broker-1", PolicySnapshot({"gold": gold(1000), "trial": Group("trial")}))
-    async with following(seeding):
-        await until(lambda: "group:trial" in bus.table)
-        assert seeding.snapshot().groups == {"trial": Group("trial")}
-    assert last_record(bus).value is None
-
-
-async def test_the_groups_file_is_in_force_before_the_table_was_reached_and_while_it_is_seeded() -> (
-    None
-):
-    bus, snapshots = MemoryBus(), []
-    seed = named(200)
-    policies = table(TardyStore(bus, random.Random(1)), "broker-1", seed)
-    assert policies.snapshot() == seed
-    await policies.open()
-    following_it = asyncio.create_task(
-        policies.follow(lambda snapshot, _hash: snapshots.append(snapshot))
-    )
-    await until(lambda: len(bus.table) == 201)
-    await policies.change("tenant:acme", lambda _known: "gold")
-    following_it.cancel()
-    assert all(snapshot.groups == seed.groups for snapshot in snapshots)
-    assert all(snapshot.attach.namespaces == seed.attach.namespaces for snapshot in snapshots)
-    # What is read back of it changes nothing, and is not told: only the change is.
-    assert len(snapshots) == 2
-    await policies.close()
 
 
 async def test_of_different_files_the_first_to_arrive_wins_and_the_other_reports_it() -> None:

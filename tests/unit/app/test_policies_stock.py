@@ -261,13 +261,6 @@ async def test_an_internal_error_loses_no_change_of_pulsars(
 # Topics.
 
 
-async def test_topics_that_are_known_are_read_though_nobody_asks() -> None:
-    house = House(WITH_TOPIC)
-    await house.poll()
-    await house.poll()
-    assert house.stock.topics == {EU: frozenset()}
-
-
 async def test_topics_can_be_left_alone() -> None:
     house = House(GOLD, stored=WITH_TOPIC, topic_calls_max=0)
     house.ask(EU)

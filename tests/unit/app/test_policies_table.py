@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rgd.app.policies.admin import delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
-from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.ports.exchange import ExchangeDown
@@ -189,52 +188,7 @@ async def change_often(policies: TablePolicies, times: int) -> None:
         await policies.change(GOLD, one_more)
 
 
-async def test_a_change_that_is_no_longer_possible_reports_it_and_leaves_nothing_behind() -> None:
-    bus = MemoryBus()
-    policies = table(CrowdedStore(bus), "broker-1")
-
-    def only_if_new(known: Value) -> Group:
-        if known is not None:
-            raise UnknownGroup("gold")
-        return gold(5)
-
-    async with following(policies):
-        with pytest.raises(UnknownGroup):
-            await policies.change(GOLD, only_if_new)
-        bus.records.append(bus.records[-1])  # however often the loser arrives
-        assert policies.snapshot().groups == {"gold": gold(1)}
-
-
 # --- what stands last --------------------------------------------------------------------------------
-
-
-async def test_several_that_repair_the_same_do_not_continue_for_ever() -> None:
-    bus = MemoryBus()
-    await write(bus, rival(2, 1000, "a"), rival(2, 7000, "b"))
-    tables = [table(bus, name) for name in ("a", "b", "c", "d")]
-    async with following(*tables):
-        await until(lambda: last_record(bus).value == gold(1000))
-        written = -1
-        while written != len(bus.records):
-            written = len(bus.records)
-            for each in tables:
-                await each.change("tenant:other", lambda _known: "gold")
-            written += len(tables)
-    of_gold = [value for key, value in bus.records if key == GOLD]
-    assert len(of_gold) <= 2 + len(tables)
-
-
-async def test_what_nobody_here_can_read_is_left_alone() -> None:
-    bus = MemoryBus()
-    await write(bus, rival(1, 1000))
-    newer = b'{"version":99}'
-    bus.records.append((GOLD, newer))
-    policies = table(bus, "broker-1")
-    async with following(policies):
-        assert policies.snapshot().groups == {"gold": gold(1000)}
-        for _ in range(3):
-            await policies.change("tenant:other", lambda _known: "gold")
-        assert bus.table[GOLD] == newer
 
 
 # --- while it is not followed, or not read back ------------------------------------------------------

@@ -4,7 +4,6 @@ With the real segmented log. Not covered: what a part is, and how rows continue 
 """
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,6 @@ from rgd.app.clock import SystemClock
 from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
-from rgd.core.policies.model import Attachments, Group
-from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import LogReader
 from tests.support.errors import no_end
@@ -103,26 +100,6 @@ async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path
     assert {entry.broker_timestamp for entry in entries} == {1000, 1001, 1002}
 
 
-async def test_a_round_in_parts_goes_on_in_the_next_segment(tmp_path: Path) -> None:
-    large = record(1, names(60_000, 80))
-    records = await logged(tmp_path, large, segment_bytes=10_000, local_bytes=1 << 30)
-    assert len(list(tmp_path.glob("*.log"))) > 1  # noqa: ASYNC240 -- a handful of files
-    assert ShareColumns.join([one.rows for one in records]) == large.rows
-
-
-async def test_what_was_lost_is_in_the_next_record(tmp_path: Path) -> None:
-    log = make_log(tmp_path, queue_max=2)
-    recorder = Recorder(log, no_end())
-    for sequence in range(1, 6):
-        recorder.add(record(sequence, ["gold"]), sequence)
-    await log.open()
-    await log.flush()
-    recorder.add(record(6, ["gold"]), 6)
-    await log.close()
-    assert [(one.sequence, one.lost) for one in rounds_in(tmp_path)] == [(1, 3), (2, 3), (6, 3)]
-    assert log.lost == 3
-
-
 async def test_a_record_that_cannot_be_encoded_is_lost_and_the_others_are_not(
     tmp_path: Path,
 ) -> None:
@@ -137,49 +114,3 @@ async def test_a_record_that_cannot_be_encoded_is_lost_and_the_others_are_not(
     assert [(one.sequence, one.lost) for one in rounds_in(tmp_path)] == [(1, 0), (3, 1)]
     assert log.lost == 1
     assert errors.counts == {"record": 1}
-
-
-async def test_each_segment_begins_with_the_policies_and_changes_follow(tmp_path: Path) -> None:
-    log = make_log(tmp_path, segment_bytes=3000, local_bytes=1 << 30)
-    await log.open()
-    recorder = Recorder(log, no_end())
-    gold, trial = Group("gold"), Group("trial", blocked=True)
-    snapshot = PolicySnapshot({"gold": gold}, Attachments(tenants={"acme": "gold"}))
-    recorder.policies(snapshot, 7)
-    for sequence in range(1, 100):
-        if sequence == 50:
-            recorder.policies(replace(snapshot, groups={"gold": gold, "trial": trial}), 8)
-            recorder.policies(replace(snapshot, groups={"trial": trial}), 9)
-        recorder.add(record(sequence, names(sequence)), sequence)
-    await log.close()
-    assert log.lost == 0
-    segments = sorted(tmp_path.glob("*.log"))  # noqa: ASYNC240 -- a handful of files
-    assert len(segments) > 2
-    keys = {"group:gold", "tenant:acme"}
-    for segment in segments:
-        # Each can be read without those before it.
-        first, *others = items_in(segment)
-        assert isinstance(first, PolicyPart)
-        assert not first.is_change
-        assert {key for key, _ in first.texts} == keys
-        for item in others:
-            if isinstance(item, PolicyPart):
-                assert item.is_change
-                assert dict(item.texts) == {"group:trial": '{"blocked":true}', "group:gold": "null"}
-                assert item.policies_hash == 9
-                keys = {"group:trial", "tenant:acme"}
-    assert keys == {"group:trial", "tenant:acme"}
-    assert [one.sequence for one in rounds_in(tmp_path)] == list(range(1, 100))
-
-
-@pytest.mark.parametrize("lives", [3])
-async def test_a_daemon_that_is_back_says_its_policies_again(tmp_path: Path, lives: int) -> None:
-    for life in range(lives):
-        log = make_log(tmp_path)
-        await log.open()
-        recorder = Recorder(log, no_end())
-        recorder.policies(PolicySnapshot({"gold": Group("gold")}), 7)
-        recorder.add(record(life + 1, ["gold"]), life)
-        await log.close()
-    shown = [isinstance(item, PolicyPart) for item in items_in(tmp_path)]
-    assert shown == [True, False] * lives

@@ -157,22 +157,6 @@ async def test_a_heartbeat_a_period_shows_whether_the_topic_is_read() -> None:
     await stock.close()
 
 
-async def test_what_is_no_report_is_counted_and_the_next_one_is_read() -> None:
-    async with running(World()) as (house, stock):
-        await house.next(StockBrokersListed)
-        for payload in (b"", b"\xff", b"\x0a\x00", bytes(1 << 20), encode_stock_report(STOCK)):
-            await stock.publish(payload)
-        event = await house.next(StockReportReceived)
-        assert isinstance(event, StockReportReceived)
-        assert event.report == STOCK
-        figures = house.figures()
-        assert {name: value for name, value in figures.items() if "dropped" in name and value} == {
-            "rgd_stock_reports_dropped_totalmissing": 1,
-            "rgd_stock_reports_dropped_totalbad_name": 1,
-            "rgd_stock_reports_dropped_totalunparsable": 2,
-        }
-
-
 async def test_a_topic_that_cannot_be_joined_is_reported_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,13 +49,3 @@ async def test_with_both_dialects_the_stock_brokers_are_neighbours(tmp_path: Pat
     assert "rgd_stock_reports_sent_total 1.0" in await shown(exposition)
     assert "exchange with stock brokers: connecting" in daemon.health().degraded
     await daemon.close()
-
-
-async def test_without_it_there_is_nothing_of_them(tmp_path: Path) -> None:
-    daemon, exposition = built(tmp_path, "compact")
-    assert daemon.stock is None
-    assert daemon.core.settings.stock_period_ns == 0
-    daemon._carry_out(SendStockReport(REPORT))
-    assert await shown(exposition) == []
-    assert [view.broker for view in daemon.brokers(daemon.broker_names())] == ["b1"]
-    await daemon.close()

@@ -77,13 +77,6 @@ async def test_names_and_labels_are_those_of_the_pip_and_all_series_start_at_onc
     }
 
 
-async def test_the_series_vanish_an_hour_after_the_last_throttled_request() -> None:
-    table = ThrottledTable()
-    table.count((TOPIC, "audit"), BROKER, 60, 0, 0, ms(0))
-    assert len(await scraped(table, Nanos(IDLE_NS))) == 11
-    assert await scraped(table, Nanos(IDLE_NS + 1)) == {}
-
-
 async def test_a_known_subscription_has_all_its_series_with_0_before_anything_is_throttled() -> (
     None
 ):

@@ -73,14 +73,6 @@ async def test_what_a_full_queue_drops_is_counted(size: int) -> None:
     assert traffic.dropped == {"outbox": 3}
 
 
-async def test_what_cannot_be_read_is_counted_by_its_reason() -> None:
-    dialect = CompactDialect()
-    traffic = Traffic(MemoryExchange(MemoryBus()), dialect, no_end())
-    for payload in (b"", b"\x09\x00", b"\x01\x01abc", b"\x01\x00\xff", bytes(2 << 20)):
-        assert await traffic.decoded(payload) is None
-    assert traffic.dropped == {"torn": 1, "unknown_version": 1, "unparsable": 2, "oversize": 1}
-
-
 class Slow:
     """An exchange that answers when the test says so."""
 

@@ -13,7 +13,6 @@ import pytest
 
 from rgd.adapters.http.client import attachment_path
 from rgd.adapters.http.tokens import Tokens
-from rgd.config.load import OF_COMMANDS, load_settings
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import (
     Attachments,
@@ -106,15 +105,6 @@ def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -
     assert running.snapshot().groups["gold"].soft_ppm is None
     gold = running.snapshot().groups["gold"]
     assert (gold.blocked, gold.shadow, gold.quota.publish) == (False, True, publish)
-
-
-def test_set_takes_limits_and_choices_away(rgd: Rgd, running: RunningDaemon) -> None:
-    options = ("--publish-bytes", "none", "--dispatch-messages", "unlimited")
-    outcome = rgd(
-        "groups", "set", "gold", *options, "--policy", "default", "--topic-split", "default"
-    )
-    assert outcome.code == 0
-    assert running.snapshot().groups["gold"] == Group("gold", Limit(Rates(rate_of(1000))))
 
 
 def test_set_makes_a_group(rgd: Rgd, running: RunningDaemon) -> None:
@@ -269,9 +259,3 @@ def test_a_unix_socket_is_an_address(rgd: Rgd, tmp_path: Path) -> None:
     nobody = rgd("groups", "list", "--url", f"unix://{socket}")
     assert nobody.code == 1
     assert str(socket) in nobody.err
-
-
-def test_the_commands_variables_are_no_settings_of_a_daemon() -> None:
-    environ = dict.fromkeys(OF_COMMANDS, "x")
-    assert load_settings(None, environ, {}) == load_settings(None, {}, {})
-    assert {f"RGD_{name}" for name in ("BUILD", "URL", "TOKEN", "TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY")} == OF_COMMANDS  # fmt: skip

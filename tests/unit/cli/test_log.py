@@ -17,7 +17,6 @@ from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.log_records import LogEncoder
-from rgd.wire.record import record_to_dict
 from tests.support.columns import shares_of
 from tests.unit.cli.conftest import Rgd
 
@@ -73,31 +72,6 @@ def lines_of(out: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_a_report_is_an_object_a_line(rgd: Rgd, tmp_path: Path) -> None:
-    segment(tmp_path / "log", [report(0), report(1)])
-    outcome = rgd("log", "cat", "--json", tmp_path / "log")
-    assert (outcome.code, outcome.err) == (0, "")
-    first, second = lines_of(outcome.out)
-    assert first == {
-        "index": 0,
-        "broker_timestamp": NOON_MS,
-        "publish_time": NOON_MS,
-        "producer_name": "rgd-east",
-        "sequence_id": 0,
-        "report": record_to_dict(RECORD),
-    }
-    assert second["index"] == 1
-    assert record_to_dict(RECORD)["weight"] == 1.5
-
-
-def test_what_is_no_report_is_shown_in_hexadecimal(rgd: Rgd, tmp_path: Path) -> None:
-    path = segment(tmp_path, [entry(0, b"\x00\xff", broker=None)])
-    [told] = lines_of(rgd("log", "cat", "--json", path).out)
-    assert told["report"] is None
-    assert told["payload_hex"] == "00ff"
-    assert (told["index"], told["broker_timestamp"]) == (None, None)
-
-
 def test_damage_goes_to_standard_error_and_the_rest_is_printed(rgd: Rgd, tmp_path: Path) -> None:
     path = segment(tmp_path, [report(0), report(1), report(2)])
     content = bytearray(path.read_bytes())
@@ -126,15 +100,6 @@ def test_a_report_of_a_later_version_is_reported_and_shown_as_bytes(
 def test_a_log_without_entries_is_no_silence(rgd: Rgd, tmp_path: Path, form: str) -> None:
     outcome = rgd("log", "cat", form, tmp_path)
     assert (outcome.code, outcome.out, outcome.err) == (0, "", f"rgd: {tmp_path}: no entries\n")
-
-
-def test_several_paths_are_printed_one_after_the_other(rgd: Rgd, tmp_path: Path) -> None:
-    one = segment(tmp_path / "one", [report(7)], 7)
-    two = segment(tmp_path / "two", [report(3)], 3)
-    outcome = rgd("log", "cat", "--json", one, tmp_path / "missing", two)
-    assert outcome.code == 1
-    assert [told["index"] for told in lines_of(outcome.out)] == [7, 3]
-    assert f"rgd: {tmp_path / 'missing'}: " in outcome.err
 
 
 def test_for_people_a_round_is_a_line_and_one_for_each_thing_that_happened(

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ import pytest
 from rgd.adapters.usagelog.files import FolderLock
 from rgd.adapters.usagelog.inspecting import segments_at
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.ports.usagelog import Interceptor
-from rgd.storage.objects import Objects
 from rgd.wire.segment import SegmentReader, Stored
 from tests.support.tiers import S3Server, s3_environment
 from tests.unit.adapters.usagelog.logs import (
@@ -68,22 +65,6 @@ def test_segments_are_listed_wherever_they_are(rgd: Rgd, folder: Path, tier_plac
     assert len(table.splitlines()) == len(local) + 1
 
 
-@pytest.mark.parametrize("added", [frozenset(), frozenset({Interceptor.TIMESTAMP})])
-def test_entries_without_an_index_are_counted_in_the_open_segment_too(
-    rgd: Rgd, tmp_path: Path, added: frozenset[Interceptor]
-) -> None:
-    write_log(tmp_path, pendings(COUNT), replace(SETTINGS, interceptors=added))
-    assert lines_of(rgd, "log", "ls", "--json", str(tmp_path))[-1]["last_index"] == COUNT - 1
-
-
-def test_a_second_upload_finds_nothing_to_do(rgd: Rgd, folder: Path, tier_place: str) -> None:
-    uploaded(rgd, folder, tier_place)
-    there = Objects(tier_place).names("")
-    assert rgd("log", "upload", str(folder), tier_place).out.startswith("0 segments, 0 bytes")
-    assert Objects(tier_place).names("") == there
-    assert len(segments_in(folder)) > 1
-
-
 def test_a_log_that_is_written_keeps_its_last_segment(
     rgd: Rgd, folder: Path, tmp_path: Path
 ) -> None:
@@ -92,15 +73,6 @@ def test_a_log_that_is_written_keeps_its_last_segment(
     done = rgd("log", "upload", str(folder), str(tmp_path / "tier"))
     lock.release()
     assert done.out.startswith(f"{len(segments_in(folder)) - 1} segments, ")
-
-
-def test_a_tier_is_printed_as_a_folder_is(rgd: Rgd, folder: Path, tier_place: str) -> None:
-    uploaded(rgd, folder, tier_place)
-    # The payloads are no reports, which is said beside them.
-    local = rgd("log", "cat", "--json", str(folder)).out.splitlines()
-    tier = rgd("log", "cat", "--json", tier_place).out.splitlines()
-    assert len(tier) == COUNT
-    assert tier == local
 
 
 def test_seeking_says_where(rgd: Rgd, folder: Path, tier_place: str) -> None:
@@ -208,13 +180,6 @@ def test_an_upload_wants_a_name_that_the_daemon_would_take(
     assert (done.code, done.out) == (2, "")
     assert "--name: expected a name" in done.err
     assert not (tmp_path / "tier").exists()
-
-
-@pytest.mark.parametrize("time", ["9" * 5000, "yesterday"])
-def test_a_time_that_is_none_is_reported(rgd: Rgd, folder: Path, time: str) -> None:
-    done = rgd("log", "seek", str(folder), "--time", time)
-    assert (done.code, done.out) == (2, "")
-    assert "--time: expected ISO 8601" in done.err
 
 
 def test_a_segment_that_is_none_does_not_hide_the_other_places(

@@ -54,11 +54,6 @@ def test_options_are_the_strongest_source(
     assert call["insecure"] is False
 
 
-def test_without_options_there_are_the_defaults(rgd: Rgd, served: list[dict[str, Any]]) -> None:
-    assert rgd("serve").code == 0
-    assert served[0]["settings"] == Settings()
-
-
 def test_insecure_reaches_the_daemon(rgd: Rgd, served: list[dict[str, Any]]) -> None:
     assert rgd("serve", "--listen", "0.0.0.0:1").code == 2
     assert served == []

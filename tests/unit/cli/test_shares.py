@@ -40,34 +40,10 @@ def test_json_has_the_shares_in_the_order_given(
     assert sum(told["limits"]) == round(sum(told["shares"]))
 
 
-def test_no_remainder_is_lost(rgd: Rgd) -> None:
-    outcome = rgd("shares", "--quota", 10, "--wanted", 10, 10, 10, "--json")
-    assert json.loads(outcome.out)["limits"] == [4, 3, 3]
-
-
-def test_weights_and_names_are_taken(rgd: Rgd) -> None:
-    outcome = rgd(
-        "shares", "--floor", 0, "--quota", 90, "--wanted", 90, 90, "--weights", 2, 1,
-        "--brokers", "east", "west", "--json",
-    )  # fmt: skip
-    assert json.loads(outcome.out)["shares"] == [60, 30]
-
-
 TWO_DIMENSIONS = (
     "shares", "--floor", 0, "--quota", 100, "--wanted", 100, 50,
     "--quota-bytes", 1000, "--wanted-bytes", 500, 1000,
 )  # fmt: skip
-
-
-def test_messages_and_bytes_are_one_decision(rgd: Rgd) -> None:
-    outcome = rgd(*TWO_DIMENSIONS, "--json")
-    assert json.loads(outcome.out) == {
-        "policy": "max-min",
-        "quota": 100,
-        "shares": [66.667, 33.333],
-        "limits": [67, 33],
-        "bytes": {"quota": 1000, "shares": [333.333, 666.667], "limits": [333, 667]},
-    }
 
 
 def test_pips_policies_share_bytes_by_themselves(rgd: Rgd) -> None:
@@ -130,11 +106,6 @@ def test_a_wrong_number_is_reported_with_its_option(
     outcome = rgd("shares", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert f"rgd: command line: {fault}" in outcome.err
-
-
-def test_every_wrong_number_is_reported_at_once(rgd: Rgd) -> None:
-    outcome = rgd("shares", "--quota", "-1", "--wanted", "x", "--weights", "1", "2", "--floor", "7")
-    assert outcome.err.count("rgd: command line: ") == 4
 
 
 @pytest.mark.parametrize("arguments", [["--policy", "fair"], ["--wanted"], ["5"], ["--wants", "5"]])

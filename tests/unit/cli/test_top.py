@@ -4,10 +4,8 @@ That it reaches a daemon in every way is in test_asking.py, what a snapshot says
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -63,24 +61,3 @@ def test_a_terminal_has_the_verdict_and_rows_of_one_line(
     assert all(line.startswith("│ g") for line in rows)
     assert max(map(len, rows)) <= width
     assert len(lines) < 24
-
-
-def test_lines_follow_the_rounds_and_say_that_the_daemon_is_gone(tmp_path: Path) -> None:
-    with running_daemon(tmp_path, SNAPSHOT) as running:
-        command = [sys.executable, "-m", "rgd", "top", "--json", "--url", running.url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
-            assert watching.stdout is not None
-
-            def line() -> Any:
-                return json.loads(watching.stdout.readline())  # type: ignore[union-attr]
-
-            first, second = line(), line()
-            assert first["number"] < second["number"]
-            assert running.loop is not None
-            assert running.until is not None
-            running.loop.call_soon_threadsafe(running.until.set)
-            words = ""
-            while not words.startswith("Stale since "):
-                words = line()["verdict"]["text"]
-            watching.terminate()
-    assert words.endswith("broker-1 does not answer; trying again.")

@@ -33,31 +33,6 @@ def test_valid_files_are_reported_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
     )
 
 
-def test_faults_of_all_files_are_reported_and_valid_ones_still_are(
-    rgd: Rgd, tmp_path: Path
-) -> None:
-    groups = write(tmp_path, "groups.yaml", "groups:\n  gold: {publik: {},\n    blocked: 1}")
-    settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1, batch_max: no}")
-    sound = write(tmp_path, "sound.yaml", "limits: {}")
-    missing = tmp_path / "missing.yaml"
-    outcome = rgd("validate", groups, settings, sound, missing)
-    assert outcome.code == 2
-    assert outcome.out == f"{sound}: ok (0 groups, 0 attachments, 0 limits, 0 backlog quotas)\n"
-    lines = outcome.err.splitlines()
-    assert len(lines) == 5
-    assert lines[0].startswith(f"rgd: {groups}:2: groups.gold.publik: unknown key")
-    assert lines[1].startswith(f"rgd: {groups}:3: groups.gold.blocked: expected true or false")
-    assert lines[2].startswith(f"rgd: {settings}:1: http.batch_max: expected a whole number")
-    assert lines[3].startswith(f"rgd: {settings}:1: http.listen: expected a loopback address")
-    assert lines[4].startswith(f"rgd: {missing}: expected a readable file")
-
-
-def test_insecure_waives_what_serve_would_waive(rgd: Rgd, tmp_path: Path) -> None:
-    settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1}")
-    assert rgd("validate", settings).code == 2
-    assert rgd("validate", "--insecure", settings).code == 0
-
-
 @pytest.mark.parametrize("text", ["", "- a\n", "groupz: {}\n", "groups: {}\nhttp: {}\n", "5"])
 def test_a_file_of_neither_kind_or_of_both_is_a_fault(rgd: Rgd, tmp_path: Path, text: str) -> None:
     path = write(tmp_path, "some.yaml", text)

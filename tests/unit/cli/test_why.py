@@ -114,12 +114,6 @@ def test_a_soft_limit_is_named_with_its_rate_and_what_went_beyond_it(
     )
 
 
-def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:
-    running.ask(DEBT, DEBT)
-    [line, *_] = told(rgd, "acme/orders", "--kind", "dispatch")
-    assert line.startswith("acme/orders dispatch is not limited now: 1 limit, none refused")
-
-
 def test_a_name_without_limits_is_reported_as_free(rgd: Rgd, running: RunningDaemon) -> None:
     assert told(rgd, "other/free") == [
         "other/free publish is not limited: it is in no group and has no limit of its own"
@@ -145,10 +139,6 @@ def test_a_group_that_is_missing_is_reported(rgd: Rgd, running: RunningDaemon) -
         "namespace acme/lost is attached to group nobody, which does not exist: it limits nothing"
         in lines
     )
-
-
-def test_a_limit_nobody_asked_for_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
-    assert any("was not asked for here yet" in line for line in told(rgd, "acme/orders"))
 
 
 def test_a_divided_share_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
@@ -254,13 +244,6 @@ def test_a_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> None:
     )
     assert age.endswith("message_age 3,600 s, producer_exception, set for namespace acme/orders")
     assert "destination_storage unlimited" in nothing
-
-
-def test_a_subscription_is_part_of_the_name(running: RunningDaemon) -> None:
-    name = DEBT._replace(kind=Kind.DISPATCH, subscription="audit")
-    assert verdict(explained(running, name)).startswith(
-        "acme/orders/eu subscription audit dispatch is not limited now"
-    )
 
 
 def test_leases_are_reported(running: RunningDaemon) -> None:

@@ -93,19 +93,6 @@ def test_who_was_not_answered_in_time_is_told_what_was_set(when_away: str, grant
     assert (answer.granted, answer.messages, answer.source) == (granted, 3 * granted, Source.AWAY)
 
 
-def test_a_grant_whose_caller_left_goes_back(asked: Asked) -> None:
-    ticket = asked.ask(3)
-    assert isinstance(ticket, Ticket)
-    call = asked.call()
-    asked.core.abandon(ticket)
-    asked.grant(call)
-
-    assert items(asked.call()) == [
-        {"tenant": "acme", "namespace": "orders", "topic": "eu", "messages": 3}
-    ]
-    assert asked.answers == []
-
-
 def test_a_question_is_asked_once_more_when_the_daemon_is_back_in_time(asked: Asked) -> None:
     asked.ask(3)
     asked.core.failed(asked.call().id, 10 * MS)
@@ -128,24 +115,6 @@ def test_nobody_waits_for_a_daemon_that_is_away(asked: Asked) -> None:
     (answer,) = asked.answers
     assert answer.source is Source.AWAY
     assert answer.retry_after_ms is not None
-
-
-def test_pauses_between_probes_grow_up_to_their_limit() -> None:
-    asked = Asked(retry_first_s=0.1, retry_max_s=1.0)
-    asked.ask()
-    now = 0
-    asked.core.failed(asked.call().id, now)
-    asked.core.expire(10**12)
-    pauses = []
-    for _ in range(8):
-        due = asked.core.wake_at()
-        assert due is not None
-        pauses.append((due - now) / 1e9)
-        now = due
-        asked.core.failed(asked.call(now).id, now)
-
-    assert 0.05 <= pauses[0] <= 0.1
-    assert all(0.5 <= pause <= 1.0 for pause in pauses[5:])
 
 
 def test_a_call_that_fails_after_the_daemon_answered_another_says_nothing(asked: Asked) -> None:

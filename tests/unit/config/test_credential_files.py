@@ -53,22 +53,3 @@ def test_every_fault_is_reported_with_its_setting(tmp_path: Path) -> None:
     assert "regular file" in expected["exchange.tls_cert"]
     assert "No such file" in expected["exchange.tls_ca"]
     assert not any("secret" in words for words in expected.values())
-
-
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-        pytest.param({"tls_cert": "c"}, "together, or neither", id="certificate without key"),
-        pytest.param({"tls_key": "k"}, "together, or neither", id="key without certificate"),
-        pytest.param(
-            {"url": "pulsar://h:1", "tls_ca": "c"}, r"pulsar\+ssl://", id="TLS files without TLS"
-        ),
-        pytest.param({"url": "embedded", "token_file": "t"}, "takes no tokens", id="embedded"),
-    ],
-)
-def test_settings_that_would_do_nothing_are_faults(
-    overrides: dict[str, str], expected: str
-) -> None:
-    given = {"exchange.url": URL} | {f"exchange.{key}": value for key, value in overrides.items()}
-    with pytest.raises(ConfigError, match=expected):
-        load_settings(None, {}, given)

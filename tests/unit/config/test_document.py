@@ -87,14 +87,6 @@ def test_a_repeated_key_is_reported_and_the_first_value_stays() -> None:
     assert [fault.key for fault in parsed.faults.found] == ["a.b", "a"]
 
 
-def test_an_alias_stands_for_its_anchor() -> None:
-    assert value_of("{a: &x {b: [1, 2]}, c: *x, d: [&y 5, *y]}") == {
-        "a": {"b": [1, 2]},
-        "c": {"b": [1, 2]},
-        "d": [5, 5],
-    }
-
-
 def test_an_anchor_may_be_defined_again() -> None:
     assert value_of("[&x 1, *x, &x 2, *x]") == [1, 1, 2, 2]
 

@@ -11,15 +11,11 @@ import pytest
 
 from rgd.config.groups import load_groups
 from rgd.core.policies.model import (
-    NOT_SET,
-    UNLIMITED,
     BacklogAction,
     BacklogQuota,
     BacklogQuotas,
     Group,
     Limit,
-    LocalLimit,
-    Rates,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import QUOTA_MAX
@@ -50,28 +46,6 @@ def test_the_smallest_rate_is_not_unlimited(tmp_path: Path) -> None:
 def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
     snapshot = load(tmp_path, "groups: {gold: {}, silver: {publish: {}}}")
     assert snapshot.groups == {"gold": Group("gold"), "silver": Group("silver")}
-
-
-@pytest.mark.parametrize(
-    ("said", "limit"),
-    [
-        pytest.param("{}", NOT_SET, id="nothing-is-not-set"),
-        pytest.param("{publish: {}}", LocalLimit(publish=UNLIMITED), id="no-rate-is-no-limit"),
-        pytest.param(
-            "{dispatch: {messages: 0, bytes: -1}}", LocalLimit(dispatch=UNLIMITED), id="nor-is-zero"
-        ),
-        pytest.param(
-            "{publish: {messages: 5}, dispatch: {bytes: 6}}",
-            LocalLimit(Rates(5_000), Rates(None, 6_000)),
-            id="both",
-        ),
-    ],
-)
-def test_a_limit_that_is_not_said_is_not_set_and_one_without_a_rate_is_no_limit(
-    tmp_path: Path, said: str, limit: LocalLimit
-) -> None:
-    snapshot = load(tmp_path, f"limits: {{namespaces: {{acme/orders: {said}}}}}")
-    assert snapshot.limits.namespaces == {"acme/orders": limit}
 
 
 @pytest.mark.parametrize(
@@ -116,11 +90,6 @@ def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path)
         tmp_path, "groups: {no: {}, 2026: {}}\nattach: {tenants: {true: 'no', 007: '2026'}}"
     )
     assert snapshot.attach.tenants == {"true": "no", "007": "2026"}
-
-
-def test_aliases_spare_repeating_limits(tmp_path: Path) -> None:
-    snapshot = load(tmp_path, "groups: {gold: &g {publish: {messages: 5}}, silver: *g}")
-    assert snapshot.groups["silver"] == Group("silver", Limit(Rates(5_000, None)))
 
 
 @pytest.mark.slow

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rgd.app.access import pulsar_settings
 from rgd.config.load import FIELDS, load_settings, variable_of
 from rgd.config.settings import HttpSettings, PoliciesSource, Settings
-from rgd.config.values import expectation, parse_size, urls_of
+from rgd.config.values import expectation, parse_size
 from rgd.core.broker.settings import OnIsolation
 from rgd.errors import ConfigError
 from rgd.ports.usagelog import Fsync, Interceptor
@@ -91,49 +90,9 @@ def test_the_environment_reaches_every_kind_of_value() -> None:
     assert settings.log.dir == Path("logs")
 
 
-def test_an_empty_variable_removes_the_files_value(tmp_path: Path) -> None:
-    file = write(tmp_path, "http: {tokens_file: tokens.yaml}")
-    assert load_settings(file, {}, {}).http.tokens_file == Path("tokens.yaml")
-    assert load_settings(file, {"RGD_HTTP__TOKENS_FILE": ""}, {}).http.tokens_file is None
-
-
-def test_an_option_that_was_not_given_has_no_effect() -> None:
-    assert load_settings(None, {"RGD_CLUSTER": "east"}, {"cluster": None}).cluster == "east"
-
-
-def test_sections_may_be_left_empty(tmp_path: Path) -> None:
-    assert load_settings(write(tmp_path, "exchange:\nlog: {}\n"), {}, {}) == Settings()
-    assert load_settings(write(tmp_path, "# nothing\n"), {}, {}) == Settings()
-
-
 def test_a_model_takes_no_unknown_setting() -> None:
     with pytest.raises(ValidationError):
         HttpSettings.model_validate({"listen": "127.0.0.1:1", "port": 5})
-
-
-def test_every_source_tells_its_own_faults_at_once(tmp_path: Path) -> None:
-    file = write(tmp_path, "exchange: {round_ms: soon}\nlog: {fsync: often}\n")
-    environ = {
-        "RGD_EXCHANGE__ROUND_MS": "later",
-        "RGD_EXCHANGE__ROUNDMS": "5",
-        "RGD_HTTP__LISTEN": "",
-    }
-    assert faults_of(file, environ, {"broker.name": "a b"}) == [
-        f"{file}:1: exchange.round_ms: expected a whole number from 50 to 60000 (ms), got 'soon'",
-        f"{file}:2: log.fsync: expected one of always, interval, never, got 'often'",
-        "environment: RGD_EXCHANGE__ROUNDMS: unknown setting; did you mean 'RGD_EXCHANGE__ROUND_MS'?",
-        "environment: RGD_EXCHANGE__ROUND_MS: expected a whole number from 50 to 60000 (ms), got 'later'",
-        "environment: RGD_HTTP__LISTEN: expected HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, got ''",
-        "command line: broker.name: expected a name of letters, digits or any of - = : . _, got 'a b'",
-    ]
-
-
-def test_a_file_that_cannot_be_read_does_not_hide_other_faults(tmp_path: Path) -> None:
-    faults = faults_of(tmp_path / "none.yaml", {"RGD_CLUSTR": "x"}, {})
-    assert faults == [
-        f"{tmp_path / 'none.yaml'}: expected a readable file: No such file or directory",
-        "environment: RGD_CLUSTR: unknown setting; did you mean 'RGD_CLUSTER'?",
-    ]
 
 
 def test_a_relation_blames_the_source_that_spoke_last(tmp_path: Path) -> None:
@@ -144,12 +103,6 @@ def test_a_relation_blames_the_source_that_spoke_last(tmp_path: Path) -> None:
         "environment: RGD_EXCHANGE__ROUND_MS: expected exchange.min_interval_ms of at most "
         "exchange.round_ms; got exchange.min_interval_ms 500, exchange.round_ms 400"
     )
-
-
-def test_a_relation_is_not_checked_on_values_that_are_faulty_anyway(tmp_path: Path) -> None:
-    file = write(tmp_path, "exchange: {min_interval_ms: 500, round_ms: 40}")
-    [fault] = faults_of(file, {}, {})
-    assert "exchange.round_ms: expected a whole number from 50" in fault
 
 
 class TestListeningBeyondLoopback:
@@ -272,34 +225,9 @@ def test_an_unknown_interceptor_is_a_fault() -> None:
         Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": "AppendNothing"}})
 
 
-def test_an_exchange_may_have_several_addresses_a_listener_and_timeouts() -> None:
-    several = {
-        "exchange.url": "pulsar://a:6650,b:6650",
-        "exchange.admin_url": "http://a:8080,b:8080",
-        "exchange.listener_name": "inside",
-        "exchange.open_timeout_s": 3,
-        "exchange.send_timeout_ms": 700,
-        "exchange.token_file": "token",
-    }
-    exchange = load_settings(None, {}, several).exchange
-    assert urls_of(str(exchange.admin_url)) == ("http://a:8080", "http://b:8080")
-    access = pulsar_settings(exchange)
-    assert (access.listener_name, access.open_timeout_s, access.send_timeout_ms) == (
-        "inside",
-        3,
-        700,
-    )
-    assert access.credential_files == (Path("token"),)
-
-
 @pytest.mark.parametrize(
     "url", ["http://a:8080,", "http://a:8080/x,b:8080", "http://a,ftp://b", "a:8080"]
 )
 def test_a_list_of_admin_addresses_that_is_none_is_a_fault(url: str) -> None:
     (fault,) = faults_of(None, {}, {"exchange.admin_url": url})
     assert "several as HOST:PORT,HOST:PORT" in fault
-
-
-def test_the_embedded_broker_has_no_listeners() -> None:
-    (fault,) = faults_of(None, {}, {"exchange.listener_name": "inside"})
-    assert "exchange.listener_name" in fault

@@ -49,12 +49,6 @@ def test_a_file_open_to_others_is_refused(tmp_path: Path, mode: int) -> None:
         load_tokens(path)
 
 
-def test_a_link_is_judged_by_what_it_leads_to(tmp_path: Path) -> None:
-    link = tmp_path / "link.yaml"
-    link.symlink_to(write(tmp_path, "- {name: a, token: secret-a, scopes: [query]}"))
-    assert len(load_tokens(link)) == 1
-
-
 def test_a_missing_file_is_one_fault(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected a readable file: No such file or directory"):
         load_tokens(tmp_path / "tokens.yaml")

@@ -11,7 +11,7 @@ import pytest
 from rgd.storage.errors import ObjectMissing, TierConflict, TierDamaged, TierDown
 from rgd.storage.manifest import TieredSegment, decode_manifest, encode_manifest
 from rgd.storage.objects import Objects
-from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, checksum_of, find_logs
+from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, checksum_of
 
 PREFIX = "usage/broker-1/0"
 DATA = b"the bytes of a segment" * 100
@@ -42,18 +42,6 @@ class FailingObjects(Objects):
 
     def delete(self, name: str) -> None:
         self._count(lambda: Objects.delete(self, name))
-
-
-def test_an_uploaded_segment_is_listed_and_reads_back(tier_place: str) -> None:
-    objects = Objects(tier_place)
-    tier = LogTier(objects, PREFIX)
-    assert tier.list().segments == ()
-    tier.put(segment(), DATA, MARK_BYTES)
-    assert tier.list().segments == (segment(),)
-    assert find_logs(objects) == [PREFIX]
-    assert objects.read(tier.name_of(0, SEGMENT)) == DATA
-    assert objects.read(tier.name_of(0, MARKS)) == MARK_BYTES
-    tier.verify(segment())
 
 
 @pytest.mark.parametrize("suffix", [SEGMENT, MANIFEST])

@@ -93,16 +93,6 @@ def test_levels_stand_in_the_order_of_decision_with_where_they_are_set() -> None
     assert view.limited_by is None
 
 
-def test_they_are_the_levels_that_decide() -> None:
-    at = desk(EVERYTHING)
-    name = NAME._replace(subscription="audit")
-    ask(at, name)
-    names = (name.kind, name.group, name.namespace, name.topic, name.subscription)
-    chain = at.broker.limiter.chain_of(names, ms(NOW))
-    told = [(level.level, level.group) for level in why(at, name).levels]
-    assert told == [(level.level, level.group) for level in chain.levels]
-
-
 def test_an_attachment_to_no_group_limits_nothing_and_is_reported() -> None:
     snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
     view = why(desk(snapshot))
@@ -133,18 +123,6 @@ def test_debt_is_below_zero_and_makes_who_asks_wait() -> None:
     assert level.retry_after_ms == 160
 
 
-def test_what_a_group_wants_and_is_admitted_is_what_this_broker_reported() -> None:
-    at = desk(gold())
-    ask(at, Request(messages=40, namespace=NAMESPACE))
-    ask(at, Request(messages=60, namespace=NAMESPACE))
-    at.run(NOW, 3010)
-    row = at.broker.usage.rows(next(at.broker.limiter.states()).key)["b1"]
-    told = only(why(at, now=3010)).messages
-    assert told.wanted == row.wanted.messages / 1000
-    assert told.admitted == row.admitted.messages / 1000
-    assert told.refused == max(0, told.wanted - told.admitted)
-
-
 def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
     at = desk(EVERYTHING)
     ask(at, NAME._replace(messages=1, bytes=900))
@@ -165,17 +143,6 @@ def test_a_minute_later_nothing_was_cut() -> None:
     ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
     assert why(at).limited_by == LimitedByView("resource_group", "gold", "messages")
     assert why(at, now=NOW + 60_000).limited_by is None
-
-
-@pytest.mark.parametrize("flag", ["blocked", "shadow"])
-def test_blocked_and_shadow_are_reported(flag: str) -> None:
-    at = desk(gold(**{flag: True}))
-    ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
-    level = only(why(at))
-    assert (level.blocked, level.shadow) == (flag == "blocked", flag == "shadow")
-    assert (why(at).limited_by is None) == (flag == "shadow")
-    # Nobody waits for a shadow; who is blocked comes back in a round.
-    assert level.retry_after_ms == (1000 if flag == "blocked" else 0)
 
 
 def test_a_divided_share_shows_the_topics_part() -> None:

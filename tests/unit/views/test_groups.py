@@ -6,14 +6,12 @@ The JSON of it is tested in tests/integration/http.
 import pytest
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.events import PoliciesChanged
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Attachments, Group, Rates, SharePolicyName
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.model import Rates
 from rgd.core.units import Kind, to_units
-from rgd.views.groups import GROUP_WORK, NAMES_PER_POINT, SLICE_WORK, group_slice, group_view
+from rgd.views.groups import SLICE_WORK, group_slice, group_view
 from rgd.views.model import GroupView, RatesView
 from tests.unit.core.values import key, ms
 from tests.unit.views.conftest import NAMES, START
@@ -37,23 +35,6 @@ def all_slices(broker: Broker, names: list[str]) -> list[GroupView]:
         done += part.done
         views += part.views
     return views
-
-
-def test_one_group_shows_every_live_broker_once_and_their_shares_are_the_quota(
-    broker: Broker,
-) -> None:
-    for name in NAMES:
-        view = group_view(broker, name, ms(4100))
-        for of_kind in (view.publish, view.dispatch):
-            rows = [(row.broker, row.share) for row in of_kind.rows]
-            rows += [(row.broker, row.share) for row in of_kind.idle]
-            assert sorted(name for name, _ in rows) == ["b0", "b1", "b2", "b3"]
-            quota, shares = of_kind.quota.messages, [share.messages for _, share in rows]
-            if quota is not None and view.policy == SharePolicyName.MAX_MIN:
-                assert sum(share for share in shares if share is not None) == pytest.approx(quota)
-    # Its own requests ended long ago.
-    assert [row.broker for row in group_view(broker, NAMES[5], ms(4100)).publish.idle] == ["b1"]
-    assert len(group_view(broker, NAMES[-1], ms(4100)).dispatch.idle) == 4
 
 
 def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:
@@ -80,18 +61,6 @@ def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:
                 assert of_kind.share.messages == pytest.approx(
                     units(shares["b1"]).messages, abs=0.0015
                 )
-
-
-def test_what_is_attached_is_shown_and_counts_as_work(broker: Broker) -> None:
-    views = {view.group: view for view in all_slices(broker, NAMES)}
-    for at in range(100):
-        assert f"acme/n{at}" in views[NAMES[at % 7]].namespaces
-    assert sum(len(view.namespaces) for view in views.values()) == 100
-    points = SLICE_WORK // 2 - GROUP_WORK
-    attach = Attachments(namespaces={f"acme/n{at}": "g" for at in range(points * NAMES_PER_POINT)})
-    broker.handle(PoliciesChanged(ms(4100), PolicySnapshot({"g": Group("g")}, attach)))
-    part = group_slice(broker, ["g", "g", "g"], ms(4100))
-    assert (part.done, part.work) == (2, SLICE_WORK)
 
 
 def test_a_group_that_does_not_exist_is_said_to() -> None:

@@ -85,26 +85,6 @@ def test_a_receiver_without_a_name_reads_no_rows_and_loses_none() -> None:
     assert line.say(report(row("late"))) == report()
 
 
-def test_a_late_receiver_reads_no_rows() -> None:
-    line = Line()
-    line.say(report(*BOTH), is_lost=True)
-    assert line.say(report(*BOTH)) == report()
-
-
-def test_another_start_has_other_numbers() -> None:
-    line = Line()
-    line.say(report(row("gold")))
-    line.numbering = NameEncoder()
-    later = replace(ME, incarnation=8)
-    heard = line.say(report(row("trial"), sender=later))
-    assert heard is not None
-    assert heard.rows.groups == ("trial",)
-    # A straggler of the start before is not read by the numbers of this one.
-    old = NameEncoder()
-    encode(report(row("gold")), old)
-    assert line.hear(encode(report(row("gold")), old)) == report()
-
-
 def test_a_full_dictionary_begins_again() -> None:
     line = Line(NameEncoder(names_max=3))
     for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):

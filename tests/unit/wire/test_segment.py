@@ -61,12 +61,6 @@ def test_an_unchecksummed_entry_is_read_but_never_a_place_to_continue_by_itself(
     assert shown(found) == [Damaged(0, 8 + len(bare), Reason.OVERSIZE), ("stored", 1)]
 
 
-def test_a_decoy_that_needs_more_bytes_than_there_are_is_passed_by() -> None:
-    decoy = (50_000).to_bytes(4, "big") + b"\x0e\x01"
-    found = read(STORED[0] + b"\xff\xff" + decoy + STORED[1] + STORED[2])
-    assert shown(found) == [("stored", 1), Damaged(SIZE, 8, Reason.OVERSIZE), *stored(2, 3)]
-
-
 def test_searching_ends_when_its_work_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     decoys = (ENTRY_MIN.to_bytes(4, "big") + b"\x0e\x01" + bytes(8)) * 10
     data = STORED[0] + b"\xff" * 4 + decoys + STORED[1]

@@ -24,21 +24,6 @@ def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> 
     return Delivery((ledger, entry, -1), key, value)
 
 
-async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
-    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    table.on_delivery(_delivery(0, "a"))
-    opening = asyncio.create_task(
-        table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
-    )
-    await asyncio.sleep(0)
-    table.on_delivery(_delivery(1, "b"))
-    await asyncio.sleep(0)
-    assert not opening.done()
-    await asyncio.to_thread(table.on_delivery, _delivery(2, MARKER_KEY))
-    async with asyncio.timeout(TIMEOUT_S):
-        assert dict(await opening) == {"a": b"1", "b": b"1"}
-
-
 async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     opening = asyncio.create_task(
@@ -71,38 +56,6 @@ async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() 
     for delivery in (_delivery(0, "a", b"old"), _delivery(2, "a", b"newer")) * 2:
         table.on_delivery(delivery)
     assert await changes.take() == [("a", b"newer")]
-
-
-async def test_messages_without_a_key_and_markers_are_no_policies() -> None:
-    changes = ChangeInbox(asyncio.get_running_loop(), 10)
-    table = _Table(asyncio.get_running_loop(), changes)
-    table.on_delivery(_delivery(0, ""))
-    table.on_delivery(_delivery(1, MARKER_KEY))
-    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)) == {}
-    for entry, key in enumerate(("", MARKER_KEY, "a"), start=2):
-        table.on_delivery(_delivery(entry, key))
-    assert await changes.take() == [("a", b"1")]
-
-
-async def test_a_large_table_may_take_longer_than_the_timeout_as_long_as_it_moves_on() -> None:
-    loop = asyncio.get_running_loop()
-    table = _Table(loop, ChangeInbox(loop, 10))
-    # Timers of one loop run in the order of their times, however late the loop is.
-    for entry in range(8):
-        loop.call_later(0.05 * entry, table.on_delivery, _delivery(entry, f"key {entry}"))
-    loop.call_later(0.4, table.on_delivery, _delivery(8, MARKER_KEY))
-    assert len(await table.snapshot((3, 8, -1), stall_s_max=0.15, skipped=none_skipped)) == 8
-
-
-async def test_a_table_whose_unreadable_records_are_skipped_moves_on() -> None:
-    loop = asyncio.get_running_loop()
-    table = _Table(loop, ChangeInbox(loop, 10))
-    skipped: list[None] = []
-    for turn in range(8):
-        loop.call_later(0.05 * turn, skipped.append, None)
-    loop.call_later(0.4, table.on_delivery, _delivery(8, MARKER_KEY))
-    opening = table.snapshot((3, 8, -1), stall_s_max=0.15, skipped=lambda: len(skipped))
-    assert await opening == []
 
 
 async def test_a_table_that_stands_still_is_given_up() -> None:

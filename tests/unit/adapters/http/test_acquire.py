@@ -150,30 +150,6 @@ async def test_answers_come_in_order_with_faults_in_place(acquire: Acquire) -> N
     assert "at most 400 at once" in answers[3]["reason"]
 
 
-async def test_each_answer_is_decided_after_the_one_before(acquire: Acquire) -> None:
-    answers = await ask(acquire, [{"group": "trial", "messages": 5}] * 4)
-
-    # 40 a second and a depth of a quarter of a second: 10 tokens.
-    assert [answer["granted"] for answer in answers] == [True, True, False, False]
-    assert answers[2] == {
-        "granted": False,
-        "messages": 0,
-        "bytes": 0,
-        "limited_by": "resource_group",
-        "group": "trial",
-        "dimension": "messages",
-        "retry_after_ms": 125,
-    }
-
-
-async def test_an_item_nested_deeply_is_at_fault_in_its_place(acquire: Acquire) -> None:
-    deep = b'{"messages":' + b"[" * 100 + b"]" * 100 + b"}"
-
-    answers = await ask(acquire, b"[" + deep + b',{"group":"gold"}]')
-
-    assert [answer.get("status") for answer in answers] == [400, None]
-
-
 @pytest.mark.parametrize(
     "body",
     [

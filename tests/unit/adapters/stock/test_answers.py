@@ -12,7 +12,6 @@ import pytest
 
 from rgd.adapters.stock import answers
 from rgd.core.policies.model import (
-    NOT_SET,
     UNLIMITED,
     BacklogAction,
     BacklogQuota,
@@ -62,12 +61,6 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
             age=BacklogQuota(age_s=3600, action=BacklogAction.EVICT),
         ),
     )
-
-
-def test_the_rates_of_another_cluster_do_not_count() -> None:
-    said = answers.namespace_of(answers.NAMESPACE.decode(ORDERS), "elsewhere")
-    assert (said.limit, said.subscriptions) == (NOT_SET, NOT_SET)
-    assert said.group == "gold"
 
 
 @pytest.mark.parametrize(

@@ -103,18 +103,6 @@ async def test_a_steady_topic_costs_one_call(pulsar: PretendPulsar) -> None:
     assert (report.source, report.read_at_ms) == (Source.POLLED, NOW_MS)
 
 
-async def test_pulsars_own_answers_are_not_used(pulsar: PretendPulsar) -> None:
-    said = RECORDED["internalStats"]
-    async with reading(pulsar) as reader:
-        await reader.owned()
-        before, _ = await read(reader, [EU])
-        lies = {"backlogSize": 1, "oldestBacklogMessageAgeSeconds": 9999, "numberOfEntries": 1}
-        pulsar.say(STATS, {**said, **lies, "totalSize": 1, "entriesAddedCounter": 1})
-        after, _ = await read(reader, [EU])
-    assert before == after
-    assert not [path for path in pulsar.calls if path.endswith("/stats")]
-
-
 async def test_without_the_precise_check_no_message_is_read(pulsar: PretendPulsar) -> None:
     async with reading(pulsar, is_precise=False) as reader:
         await reader.owned()
@@ -183,21 +171,6 @@ async def test_a_broker_that_is_not_alive_owns_nothing(pulsar: PretendPulsar) ->
     async with reading(pulsar) as reader:
         with pytest.raises(BrokerAway, match="not alive"):
             await reader.owned()
-
-
-async def test_every_call_for_a_topic_goes_to_the_own_broker() -> None:
-    async with PretendPulsar({}) as front, PretendPulsar({}) as own:
-        front.redirect(OWNED, f"{own.url}/admin/v2/{OWNED}")
-        own.say(OWNED, RECORDED["ownedNamespaces"])
-        own.say(FIRST, [EU])
-        own.say(SECOND, [])
-        own.say(STATS, RECORDED["internalStats"])
-        own.say(INFO, RECORDED["internal-info"])
-        async with reading(front, is_precise=False) as reader:
-            assert await reader.owned() == [EU]
-            found, _ = await read(reader, [EU])
-    assert list(found) == [EU]
-    assert front.calls == [OWNED]
 
 
 @pytest.mark.parametrize(

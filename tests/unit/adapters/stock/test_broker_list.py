@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rgd.adapters.stock.broker_list import ASKED_MAX, StockBrokerList
+from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.ports.stock import StockRefused
 from rgd.ports.stock_brokers import ListedBroker
@@ -83,13 +83,6 @@ async def test_what_a_broker_does_not_say_is_not_guessed(told: object) -> None:
         (broker,) = await listed(pulsar)
         assert (broker.address, broker.service_url) == (me, None)
         assert broker.host == "127.0.0.1"
-
-
-async def test_brokers_that_cannot_be_asked_are_listed_by_their_address() -> None:
-    many = [f"127.0.0.1:{port}" for port in range(1, 2 * ASKED_MAX)]
-    async with PretendPulsar({}) as pulsar:
-        pulsar.answers[LIST] = ok(many)
-        assert await listed(pulsar, polls=2) == [ListedBroker(address) for address in many]
 
 
 @pytest.mark.parametrize("body", [[], "text", {"reason": "no"}, [f"b{n}:80" for n in range(1001)]])

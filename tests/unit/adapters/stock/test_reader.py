@@ -53,11 +53,6 @@ async def pulsar() -> AsyncIterator[PretendPulsar]:
 # What a poll brings.
 
 
-async def test_each_thing_is_asked_for_once(pulsar: PretendPulsar) -> None:
-    await read(pulsar)
-    assert len(pulsar.calls) == len(set(pulsar.calls)) == 1 + 3 + 1 + 3 + 4 + 1
-
-
 BROKER = "brokers/configuration/values"
 
 
@@ -95,14 +90,6 @@ async def test_a_bad_answer_leaves_the_brokers_limit_as_it_is_known(
     assert reading.policies.broker == known.broker
     assert set(reading.faults) == {BROKER}
     assert reading.policies.groups.keys() == {"gold", "spare"}
-
-
-async def test_a_subscription_that_is_known_is_asked_for_again(pulsar: PretendPulsar) -> None:
-    async with admin(pulsar.url) as stock:
-        before = (await stock.read(StockPolicies(), {EU: frozenset({"sub1"})})).policies
-        pulsar.edit(f"{EU_PATH}/sub1/dispatchRate", dispatchThrottlingRateInMsg=9)
-        after = (await stock.read(before, {EU: frozenset()})).policies
-    assert after.topics[EU].by_subscription == {"sub1": LocalLimit(dispatch=Rates(9000))}
 
 
 @pytest.mark.parametrize(
@@ -173,17 +160,6 @@ Bad = tuple[int, str, str]
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("path", ["resourcegroups", "tenants"])
-async def test_without_a_list_the_poll_fails_whole(
-    pulsar: PretendPulsar, path: str, bad: Bad
-) -> None:
-    status, kind, body = bad
-    pulsar.say(path, body, status=status, kind=kind)
-    with pytest.raises(StockRefused, match=path):
-        await read(pulsar)
-
-
-@pytest.mark.parametrize("bad", BAD)
 async def test_a_bad_answer_leaves_its_part_as_it_was(pulsar: PretendPulsar, bad: Bad) -> None:
     before = (await read(pulsar)).policies
     status, kind, body = bad
@@ -243,13 +219,6 @@ async def test_what_pulsar_says_is_reported_and_no_more_than_a_line_of_it(
     assert len(fault) < 300
 
 
-async def test_faults_are_reported_up_to_a_limit(pulsar: PretendPulsar) -> None:
-    pulsar.say("resourcegroups", [f"g{number}" for number in range(10)])
-    for number in range(10):
-        pulsar.say(f"resourcegroups/g{number}", "no", status=500)
-    assert len((await read(pulsar, faults_max=3)).faults) == 3
-
-
 # No answer.
 
 
@@ -274,28 +243,6 @@ async def test_many_calls_without_an_answer_end_the_poll(pulsar: PretendPulsar) 
     with pytest.raises(StockDown, match="5 calls without an answer"):
         await read(pulsar, unreached_max=5)
     assert len(pulsar.calls) < 100
-
-
-async def test_a_hanging_list_is_down(pulsar: PretendPulsar) -> None:
-    pulsar.hanging.add("tenants")
-    async with admin(pulsar.url, call_timeout_s=1.0) as stock:
-        with pytest.raises(StockDown, match="tenants"):
-            await stock.read(StockPolicies(), {})
-
-
-async def test_no_more_calls_than_allowed_are_under_way(pulsar: PretendPulsar) -> None:
-    names = [f"acme/n{number}" for number in range(50)]
-    pulsar.say("namespaces/acme", names)
-    for name in names:
-        pulsar.answers[f"namespaces/{name}"] = RECORDED["namespaces/acme/bare"]
-    async with admin(pulsar.url, connections_max=3) as stock:
-        pulsar.gated = "namespaces/acme/"
-        async with asyncio.TaskGroup() as tasks:
-            poll = tasks.create_task(stock.read(StockPolicies(), {}))
-            await pulsar.until_under_way(3)
-            pulsar.gate.set()
-    assert len(poll.result().policies.namespaces) == 52
-    assert pulsar.most_under_way == 3
 
 
 # Tokens and redirects.

@@ -105,16 +105,6 @@ def test_a_segment_is_closed_at_its_age_by_broker_time(
     assert sizes_in(tmp_path) == [2, 3, 1]
 
 
-def test_a_restart_begins_a_segment_because_the_last_one_may_be_in_the_tier(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    for time in (0, 1):
-        appender = make_appender()
-        appender.write(at(time))
-        appender.close()
-    assert sizes_in(tmp_path) == [1, 1]
-
-
 def test_an_empty_segment_is_taken_up(tmp_path: Path, make_appender: MakeAppender) -> None:
     (tmp_path / segment_name(0)).touch()
     make_appender().write(at(0))
@@ -154,25 +144,6 @@ def failing_fsync(monkeypatch: pytest.MonkeyPatch) -> FailingFsync:
     failing.is_failing = False
     monkeypatch.setattr(os, "fsync", failing)
     return failing
-
-
-def test_a_failed_sync_counts_as_doubtful_and_ends_the_segment(
-    tmp_path: Path, make_appender: MakeAppender, failing_fsync: FailingFsync
-) -> None:
-    appender = make_appender()
-    appender.write(pendings(2))
-    appender.sync()
-    appender.write(pendings(3))
-    failing_fsync.is_failing = True
-    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        appender.sync()
-    assert (appender.synced_index, appender.doubtful, appender.is_ready) == (1, 3, False)
-    failing_fsync.is_failing = False
-    appender.resume()
-    appender.write(pendings(1))
-    appender.sync()
-    assert (appender.synced_index, appender.doubtful, appender.appended) == (5, 3, 6)
-    assert sizes_in(tmp_path) == [5, 1]
 
 
 def test_a_sync_that_fails_while_resuming_ends_the_segment(

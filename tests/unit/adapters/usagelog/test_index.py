@@ -69,15 +69,6 @@ def test_a_missing_or_wrong_index_changes_no_answer_and_is_repaired(
     assert load_marks(segment) == true_ones(segment)
 
 
-def test_a_true_mark_before_a_false_one_misleads_nobody(segment: Path) -> None:
-    true = load_marks(segment)[2]
-    marks = struct.pack(">QQQ", true.index, true.timestamp, true.offset)
-    index_path(segment).write_bytes(marks + struct.pack(">QQQ", 1, T0, 1))
-    position = seek_time(segment, T0 + STEP_MS)
-    assert position is not None
-    assert position.index == 1
-
-
 def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
     marks = load_marks(segment)
     with segment.open("r+b") as file:

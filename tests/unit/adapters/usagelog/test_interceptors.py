@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
-from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
+from rgd.adapters.usagelog.reader import seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Interceptor
-from rgd.wire.frame import decode_entry, encode_entry
 from tests.unit.adapters.usagelog.logs import T0, read, segments_in, write_log
 
 SUBSETS = [
@@ -90,17 +89,6 @@ def test_a_time_is_found_although_the_clock_went_back(
         assert (found.path, found.offset) == (entries[place].path, entries[place].offset)
 
 
-class Rack:
-    """Adds field 15 of BrokerEntryMetadata."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[int | None, int | None]] = []
-
-    def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
-        self.seen.append((timestamp_ms, index))
-        return b"\x7a\x02r7"
-
-
 class Failing:
     """Does something wrong at one of the entries."""
 
@@ -114,27 +102,6 @@ class Failing:
         if isinstance(self.wrong, BaseException):
             raise self.wrong
         return self.wrong
-
-
-def test_own_ones_add_fields_that_readers_keep_and_nothing_else_changes(tmp_path: Path) -> None:
-    rack = Rack()
-    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(rack,))
-    write_log(tmp_path / "own", batch(0, 400), settings)
-    write_log(tmp_path / "plain", batch(0, 400), settings_with(frozenset(Interceptor)))
-    own, plain = (
-        [found.entry for found in read_entries(tmp_path / name) if isinstance(found, LogEntry)]
-        for name in ("own", "plain")
-    )
-    assert [entry.index for entry in own] == list(range(400))
-    assert set(rack.seen) == {(entry.broker_timestamp, entry.index) for entry in own}
-    for with_rack, without in zip(own, plain, strict=True):
-        assert with_rack.broker is not None
-        assert with_rack.broker.unknown == b"\x7a\x02r7"
-        assert replace(with_rack, broker=without.broker) == without
-        assert decode_entry(encode_entry(with_rack)) == with_rack
-    found = seek_index(tmp_path / "own", 333)
-    assert found is not None
-    assert found.index == 333
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.errors import LogNotFound
 from rgd.adapters.usagelog.index import index_path
-from rgd.adapters.usagelog.reader import DamagedEntry, Position, read_entries, seek_time
+from rgd.adapters.usagelog.reader import Position, read_entries, seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
 from rgd.wire.errors import Reason
@@ -76,20 +76,6 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
         read(tmp_path / "nowhere")
     with pytest.raises(LogNotFound, match="nowhere"):
         seek_time(tmp_path / "nowhere", T0)
-
-
-def test_damage_is_reported_with_its_place_and_the_rest_is_read(log: Path) -> None:
-    entries, _ = read(log)
-    hit = entries[10]
-    data = bytearray(Path(hit.path).read_bytes())
-    data[hit.offset + 40] ^= 0xFF
-    Path(hit.path).write_bytes(data)
-    after, damaged = read(log)
-    size = len(encode_stored(encode_entry(hit.entry)))
-    assert damaged == [DamagedEntry(hit.path, hit.offset, size, Reason.CHECKSUM)]
-    assert [item.entry.index for item in after] == [n for n in range(COUNT) if n != 10]
-    assert str(hit.path) in str(damaged[0])
-    assert f"offset {hit.offset}" in str(damaged[0])
 
 
 def test_the_torn_end_of_the_last_segment_is_not_damage_but_that_of_another_is(log: Path) -> None:

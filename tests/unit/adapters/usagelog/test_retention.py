@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
@@ -87,30 +85,6 @@ def test_a_cursor_holds_back_age_and_retention_bytes_but_not_a_full_disk() -> No
         ] == [0]
     found = removals(segments, [0] * 5, Limits(local_bytes=300), cursors=cursors)
     assert [one.passed for one in found] == [(), ("late", "later")]
-
-
-@given(
-    sizes=st.lists(st.integers(1, 1000), max_size=20),
-    local=st.integers(0, 5000),
-    reserve=st.integers(0, 1000),
-    cursor=st.integers(0, 250),
-    retention_ms=st.none() | st.integers(0, 10_000),
-)
-def test_what_stays_fits_and_nothing_more_than_needed_goes(
-    sizes: list[int], local: int, reserve: int, cursor: int, retention_ms: int | None
-) -> None:
-    segments = [segment(number, size=size) for number, size in enumerate(sizes)]
-    limits = Limits(local_bytes=local, retention_ms=retention_ms)
-    found = removals(
-        segments, ages_ms(segments, GAP_MS), limits, reserved_bytes=reserve, cursors={"c": cursor}
-    )
-    assert [one.segment for one in found] == segments[: len(found)]
-    left = sum(sizes[len(found) :])
-    assert left == 0 or left + reserve <= local
-    if found and found[-1].reason is Reason.LOCAL_BYTES:
-        assert left + found[-1].segment.size + reserve > local
-    for one in found:
-        assert one.reason is Reason.LOCAL_BYTES or one.segment.last_index < cursor
 
 
 class Hand:

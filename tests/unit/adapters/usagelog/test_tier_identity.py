@@ -15,8 +15,8 @@ from rgd.adapters.usagelog.tier_state import load_state, state_path
 from rgd.storage.errors import TierChanged, TierDamaged
 from rgd.storage.identity import MARKER
 from rgd.storage.objects import Objects, canonical
-from tests.unit.adapters.usagelog.logs import payload_of, segments_in
-from tests.unit.adapters.usagelog.tier_world import COUNT, World, payloads
+from tests.unit.adapters.usagelog.logs import segments_in
+from tests.unit.adapters.usagelog.tier_world import COUNT, World
 
 
 @pytest.fixture
@@ -66,16 +66,6 @@ def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -
     assert lag.upload_segments == 0
 
 
-def test_an_emptied_place_is_an_outage_also_after_a_restart(
-    world: World, emptied: Objects, tier_place: str
-) -> None:
-    before = segments_in(world.folder)
-    with pytest.raises(TierChanged, match="is missing"):
-        world.uploader(Objects(tier_place)).cycle()
-    assert segments_in(world.folder) == before
-    assert emptied.names("") == {}
-
-
 def test_another_tier_in_the_place_is_not_written_to(
     world: World, emptied: Objects, tier_place: str
 ) -> None:
@@ -95,17 +85,6 @@ def test_a_marker_that_makes_no_sense_is_reported(
         world.uploader(Objects(tier_place)).cycle()
 
 
-def test_a_tier_that_is_given_up_is_begun_under_another_number(
-    world: World, emptied: Objects, tier_place: str
-) -> None:
-    state_path(world.folder, canonical(tier_place)).unlink()
-    uploader = world.uploader(Objects(tier_place), log="2")
-    uploader.cycle()
-    assert uploader.tier.prefix.endswith("/2")
-    assert MARKER in emptied.names("")
-    assert payloads(tier_place)[-1] == payload_of(uploader.state.uploaded - 1)
-
-
 def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) -> None:
     other = World(tmp_path / "other")
     identities = set()
@@ -115,26 +94,6 @@ def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) ->
         uploader.cycle()
         identities.add(uploader.state.identity)
     assert len(identities) == 1
-
-
-def test_a_tier_that_vanishes_within_an_upload_is_not_believed(
-    world: World, tmp_path: Path
-) -> None:
-    mount = tmp_path / "tier"
-    world.write()
-    uploader = world.uploader(Objects(str(mount)))
-    put = uploader.tier.put
-
-    def unmounted_before(*arguments: object) -> None:
-        mount.rename(tmp_path / "away")
-        put(*arguments)  # type: ignore[arg-type]
-
-    uploader.tier.put = unmounted_before  # type: ignore[assignment, method-assign]
-    before = segments_in(world.folder)
-    with pytest.raises(TierChanged):
-        uploader.cycle()
-    assert segments_in(world.folder) == before
-    assert uploader.state.segments == ()
 
 
 def test_retention_deletes_nothing_in_a_tier_that_is_gone(world: World, tmp_path: Path) -> None:

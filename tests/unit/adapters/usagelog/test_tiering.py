@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgd.adapters.usagelog import tiering
-from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
+from rgd.adapters.usagelog.reader import read_entries
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits
 from rgd.adapters.usagelog.tier_state import TierLag, TierState, lag_of
 from rgd.adapters.usagelog.tiering import (
@@ -89,23 +89,6 @@ def test_closed_segments_go_up_and_leave_the_disk(world: World, tier_place: str)
     assert Objects(tier_place).names("") == there
 
 
-def test_a_tier_is_searched_as_a_folder_is(world: World, tier_place: str) -> None:
-    world.write()
-    world.uploader(Objects(tier_place), local_s=60).cycle()
-    last = world.closed()[-1].last_index
-    for number in range(0, last + 1, 41):
-        for found in (
-            seek_time(tier_place, T0 + number * STEP_MS),
-            seek_index(tier_place, number),
-        ):
-            assert found is not None
-            assert found.index == number
-            start = next(iter(read_entries(tier_place, start=found)))
-            assert isinstance(start, LogEntry)
-            assert start.entry.payload == payload_of(number)
-    assert seek_index(tier_place, last + 1) is None
-
-
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1 << 32), chance=st.sampled_from([0.05, 0.2, 0.4]))
@@ -174,19 +157,6 @@ def test_a_broker_that_lost_its_disk_begins_another_log_in_the_tier(
     ]
 
 
-def test_another_log_under_the_same_name_is_reported_and_kept(
-    world: World, tier_place: str
-) -> None:
-    world.write()
-    uploader = world.uploader(Objects(tier_place))
-    name = uploader.tier.name_of(0, ".log")
-    uploader.tier.objects.create(name, b"somebody else's")
-    with pytest.raises(TierConflict):
-        uploader.cycle()
-    assert uploader.tier.objects.read(name) == b"somebody else's"
-    assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
-
-
 def test_a_log_that_counts_again_is_kept_and_reported(world: World, tier_place: str) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place), local_s=0)
@@ -249,20 +219,6 @@ def test_a_full_disk_keeps_nothing_that_was_uploaded(
     assert world.closed() == []
     uploader.cycle()
     assert world.uploader(Objects(tier_place)).state == uploader.state
-
-
-def test_a_segment_that_local_bytes_deleted_holds_nothing_up(world: World, tier_place: str) -> None:
-    world.write()
-    stale = world.closed()
-    gone = segments_in(world.folder)[0]
-    gone.unlink()
-    uploader = world.uploader(Objects(tier_place))
-    uploader._closed = lambda: stale
-    uploader.cycle()
-    assert uploader.state.uploaded == stale[-1].last_index + 1
-    assert [one.first_index for one in uploader.state.segments] == [
-        one.first_index for one in stale[1:]
-    ]
 
 
 def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> None:

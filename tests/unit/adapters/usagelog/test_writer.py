@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender
+from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path, load_marks
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
@@ -136,49 +136,6 @@ async def test_the_queue_is_bounded_in_bytes_too(
     assert (log.appended, log.lost) == (2, 2)
 
 
-async def test_the_loop_runs_while_a_flush_waits(make_log: MakeLog, held_sync: HeldSync) -> None:
-    log = make_log()
-    await log.open()
-    append(log, 0)
-    async with asyncio.TaskGroup() as tasks:
-        flushing = tasks.create_task(log.flush())
-        await reached(held_sync.is_reached)
-        assert not flushing.done()
-        held_sync.may_go_on.set()
-
-
-async def test_a_cancelled_flush_leaves_the_log_working(
-    make_log: MakeLog, held_sync: HeldSync
-) -> None:
-    log = make_log()
-    await log.open()
-    append(log, 0)
-    flushing = asyncio.gather(log.flush())
-    await reached(held_sync.is_reached)
-    flushing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await flushing
-    held_sync.may_go_on.set()
-    await log.flush()
-    assert log.synced_index == 0
-
-
-@pytest.mark.parametrize(
-    ("time_ms", "stored_ms"),
-    [(-1, 0), (0, 0), (1 << 80, TIMESTAMP_MAX)],
-    ids=["negative", "zero", "beyond the format"],
-)
-async def test_any_time_can_be_stored(
-    make_log: MakeLog, tmp_path: Path, time_ms: int, stored_ms: int
-) -> None:
-    log = make_log()
-    await log.open()
-    log.append(b"", broker_timestamp_ms=time_ms)
-    await log.flush()
-    entry = read(tmp_path / "log")[0][0].entry
-    assert (entry.publish_time, entry.broker_timestamp) == (stored_ms, stored_ms)
-
-
 async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
     make_log: MakeLog, tmp_path: Path
 ) -> None:
@@ -270,16 +227,6 @@ async def test_a_waiting_caller_in_an_outage_is_released_and_the_entries_are_los
     assert log.lost == 2
     await log.close()
     assert (log.appended, log.lost) == (0, 3)
-
-
-async def test_a_flush_tries_again_at_once(make_log: MakeLog, obstacle: Obstacle) -> None:
-    log = make_log(obstacle.folder, retry_ms=600_000)
-    await log.open()
-    assert log.trouble is not None
-    append(log, 0)
-    obstacle.remove()
-    await log.flush()
-    assert state_of(log) == (1, 0, 0, None)
 
 
 async def test_a_read_only_folder_stops_logging_and_nothing_else(
@@ -426,56 +373,3 @@ def test_a_log_outlives_the_loop_that_forgot_to_close_it(tmp_path: Path) -> None
     append(log, 0)
     asyncio.run(log.close())
     assert payloads_in(tmp_path / "log") == [payload_of(0)]
-
-
-async def test_a_writer_that_breaks_while_it_is_offered_more_loses_count_of_nothing(
-    make_log: MakeLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for breaks_at in range(5):
-        log = make_log(tmp_path / f"broken-{breaks_at}")
-        await log.open()
-        batches = 0
-
-        def write(batch: object, breaks_at: int = breaks_at) -> None:
-            nonlocal batches
-            batches += 1
-            if batches > breaks_at:
-                raise RuntimeError("a bug")
-
-        monkeypatch.setattr(log._appender, "write", write)
-        count = 0
-        async with asyncio.timeout(TIMEOUT_S):
-            while not log._is_over:
-                log.append(b"x", broker_timestamp_ms=T0)
-                count += 1
-                await asyncio.sleep(0)
-            for _ in range(100):
-                log.append(b"x", broker_timestamp_ms=T0)
-            await log.flush()
-            await log.close()
-        assert log.lost == count + 100
-        assert log._inbox.take() == []
-
-
-async def test_offering_waits_for_nothing_that_the_writer_holds(
-    make_log: MakeLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = make_log()
-    await log.open()
-    begun, end = threading.Event(), threading.Event()
-    write = log._appender.write
-
-    def stuck(batch: object) -> None:
-        begun.set()
-        assert end.wait(TIMEOUT_S)
-        write(batch)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(log._appender, "write", stuck)
-    log.append(b"0", broker_timestamp_ms=T0)
-    assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
-    for number in range(1, 100):
-        log.append(b"%d" % number, broker_timestamp_ms=T0)
-    end.set()
-    await log.flush()
-    await log.close()
-    assert (log.appended, log.lost) == (100, 0)

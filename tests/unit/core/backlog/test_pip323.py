@@ -179,18 +179,6 @@ def test_eviction_of_messages_too_old_says_which_time_is_meant() -> None:
     assert slow.to == (3, 2)
 
 
-def test_an_eviction_stays_until_a_report_shows_it_done() -> None:
-    house = House(topics={EU: size_quota(250, EVICT)})
-    house.report(OLD_AND_LARGE)
-    house.check()
-    assert house.evicts() == {"slow": (3, 0)}
-    house.report(OLD_AND_LARGE, at=2)
-    assert house.evicts() == {"slow": (3, 0)}
-    house.report(carried_out(OLD_AND_LARGE, house), at=3)
-    assert house.evicts() == {}
-    assert house.store.evicting() == []
-
-
 # "We will cache the following for the oldest unacknowledged message: subscription name, message
 # position, message publish timestamp."
 

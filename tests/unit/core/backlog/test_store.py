@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.backlog.model import Position, Source, SubscriptionBacklog
-from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.bounds import BOUNDS
 from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
 
@@ -25,17 +24,6 @@ def test_a_pushed_report_counts_before_a_polled_one_until_it_is_stale() -> None:
     assert house.state().report.source is Source.PUSHED
     house.report(POLLED, at=182)
     assert house.state().report.source is Source.POLLED
-
-
-def test_a_topic_is_withdrawn_by_its_own_source() -> None:
-    house = House(topics={EU: size_quota(50)})
-    house.report(POLLED)
-    house.check()
-    house.store.withdraw(EU, Source.PUSHED)
-    assert house.blocked[EU] is not None
-    house.store.withdraw(EU, Source.POLLED)
-    house.store.withdraw(EU, Source.POLLED)
-    assert (house.store.get(EU), house.blocked[EU], len(house.store)) == (None, None, 0)
 
 
 def test_a_report_that_is_not_repeated_is_dropped() -> None:
@@ -137,51 +125,3 @@ def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
     house.store.work(s(2))
     house.store.work(s(2))
     assert (house.store.checks, house.store.began_at) == (2, s(2))
-
-
-def test_a_topic_that_leaves_during_a_check_is_ignored() -> None:
-    house = House()
-    house.report(
-        *(replace(POLLED, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))
-    )
-    house.store.ask()
-    house.store.work(s(1))
-    left = [name for name in house.store.names() if house.state(name).checked is None]
-    (name,) = left
-    house.store.withdraw(name, Source.POLLED)
-    house.check()
-    assert house.store.visited == BOUNDS.backlog.slice_topics
-
-
-def test_with_checks_disabled_only_those_asked_for_find_anything() -> None:
-    quotas = {EU: size_quota(50)}
-    house = House(topics=quotas, settings=BacklogSettings(is_checked=False))
-    house.report(FULL)
-    for at in (60, 60, 120, 120):
-        house.store.work(s(at))
-    assert (house.store.checks, house.blocked) == (2, {})
-    house.check(at=121)
-    assert house.blocked[EU] is not None
-
-
-def test_new_policies_count_from_the_next_check_on() -> None:
-    house = House(topics={EU: size_quota(50)})
-    house.report(FULL)
-    house.check()
-    house.store.backlogs = replace(house.store.backlogs, topics={EU: size_quota(500)})
-    assert house.blocked[EU] is not None
-    house.check(at=2)
-    assert house.blocked[EU] is None
-
-
-def test_topics_that_come_and_go_between_checks_do_not_pile_up() -> None:
-    house = House()
-    house.report(FULL)
-    for number in range(2 * BOUNDS.backlog.slice_topics):
-        house.report(replace(FULL, topic=topic(number)))
-        house.store.withdraw(topic(number), Source.PUSHED)
-    house.store.ask()
-    house.store.work(s(1))
-    house.store.work(s(1))
-    # The first slice looked at all that there is.
-    assert (house.store.checks, house.store.visited) == (1, 1)

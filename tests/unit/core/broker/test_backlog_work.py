@@ -5,12 +5,8 @@ What a check finds is in tests/unit/core/backlog.
 
 from dataclasses import replace
 
-import pytest
-
 from rgd.core.backlog.model import Source
 from rgd.core.backlog.settings import BacklogSettings
-from rgd.core.backlog.store import BacklogStore
-from rgd.core.broker.effects import Fault
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogsReported,
@@ -68,19 +64,3 @@ def test_a_withdrawn_topic_is_not_blocked() -> None:
     assert is_blocked(one, 2110)
     one.handle(BacklogsWithdrawn(ms(2120), Source.PUSHED, (EU,)))
     assert not is_blocked(one, 2120)
-
-
-def test_an_exception_in_a_check_is_contained(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = desk(size_quota(50))
-    one.handle(BacklogsReported(ms(2010), (FULL,)))
-    one.handle(BacklogCheckAsked(ms(2010)))
-
-    def fail(*_: object) -> None:
-        raise ValueError("a bug")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BacklogStore, "_check", fail)
-        faults = [effect for effect in one.wake(2010) if isinstance(effect, Fault)]
-    assert [fault.where for fault in faults] == ["Woken"]
-    one.run(2011, 4000)
-    assert is_blocked(one, 4000)

@@ -49,13 +49,6 @@ def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk)
     ]
 
 
-def test_rounds_that_were_slept_through_are_not_made_up_for(live: Desk) -> None:
-    assert len(reports(live.wake(7300))) == 1
-    assert live.wake(7300) == ()
-    live.read_back(7305)
-    assert live.rests_until(8000)
-
-
 # Rounds of many groups.
 
 
@@ -130,27 +123,6 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     assert live.rests_until(3000)
 
 
-def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live: Desk) -> None:
-    live.wake(3000)
-    live.read_back(3005)
-    live.ask(200, at=3010)
-    live.ask(1, at=3010)
-    assert live.wake(3020) == ()
-    assert live.rests_until(3100)
-    assert live.wake(3099) == ()
-    assert len(reports(live.wake(3100))) == 1
-
-
-def test_what_an_early_report_has_told_is_logged_as_sent(live: Desk) -> None:
-    live.run(2005, 2900)
-    live.ask(200, at=2940)
-    live.ask(1, at=2940)
-    assert len(reports(live.wake(2950))) == 1
-    record, _ = live.wake(3000)
-    assert isinstance(record, Append)
-    assert [row.sent for row in record.record.rows] == [True]
-
-
 def test_a_rate_that_jumps_is_reported_early_though_the_peers_know_of_the_group(live: Desk) -> None:
     for at in range(2010, 2999, 100):
         live.ask(5, at=at)
@@ -179,18 +151,6 @@ def test_a_hello_and_a_question_to_us_are_answered_with_everything_we_told(live:
         assert answer.rows == advertised(live.broker.rounds) != NO_USAGE
         assert answer.rows_hash == advertised_hash(answer.rows)
         live.read_back(at + 205)
-    assert live.rests_until(4000)
-
-
-def test_whoever_asks_whether_we_live_is_told_so_at_once_and_nothing_more(live: Desk) -> None:
-    live.ask(20, at=2010)
-    live.run(2010, 3299)
-    live.hear(Ask(LATER, "b1", full=False), 3300)
-    assert live.wake_at == 3300
-    (word,) = reports(live.wake(3300))
-    assert (word.rows, word.full) == (NO_USAGE, False)
-    assert word.rows_hash == advertised_hash(advertised(live.broker.rounds)) != 0
-    live.read_back(3305)
     assert live.rests_until(4000)
 
 

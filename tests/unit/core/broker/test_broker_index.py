@@ -62,26 +62,6 @@ class House:
         return [dict(zip(names, (row[:, 0] / 1000).tolist(), strict=True)) for row in table]
 
 
-@pytest.mark.parametrize(
-    ("policy", "shares"),
-    [
-        # PIP-82's own numbers: 10/50/30 of 100.
-        (SharePolicyName.RESIDUAL, {"a": 20, "m": 60, "z": 40}),
-        (SharePolicyName.PROPORTIONAL, {"a": 11.111, "m": 55.556, "z": 33.333}),
-    ],
-)
-def test_another_policy_is_asked_with_a_row_of_every_live_broker(
-    policy: SharePolicyName, shares: dict[str, float]
-) -> None:
-    house = House()
-    house.tell("z", usage(30, group="other"), usage(30))
-    house.tell("a", usage(10))
-    house.tell("m", usage(50))
-    assert house.shares("other", "gold", policy=policy)[1] == shares
-    other = {"a": 0, "m": 0, "z": 100}
-    assert house.shares("other", "gold", policy=policy)[0] == other
-
-
 @pytest.mark.parametrize("has_row", [True, False])
 def test_shares_are_reckoned_with_another_row_in_place_of_ours_alone(has_row: bool) -> None:
     house = House()

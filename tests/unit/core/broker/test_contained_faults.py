@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from rgd.core.broker.broker import FAULTY_WAKES_MAX
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Fault, Publish
-from rgd.core.broker.events import PoliciesChanged
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Fault
 from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.messages import Report
 from rgd.core.exchange.suppression import Suppression
 from rgd.core.units import Dimension
-from tests.unit.core.broker.desk import Desk, Effects, gold, reports
+from tests.unit.core.broker.desk import Desk, Effects, reports
 from tests.unit.core.values import TOPIC, key, ms, report, usage
 
 #: Wakes that may be due at one moment.
@@ -58,18 +57,6 @@ def live() -> Desk:
     desk.go_live()
     desk.share()
     return desk
-
-
-def test_a_message_whose_handler_raises_is_a_fault_and_the_next_one_is_taken(
-    live: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(live.broker.membership, "receive", boom)
-        assert faults(live.hear(report("b2", usage(90)), 2100)) == ["MessageReceived"]
-    live.broker.validate()
-    live.hear(report("b2", usage(90), sequence=2), 3200)
-    assert "b2" in live.broker.usage.rows(key())
-    live.broker.validate()
 
 
 @pytest.mark.parametrize("wrap", [lambda call: boom, after], ids=["before", "after"])
@@ -138,26 +125,6 @@ def test_what_a_wake_did_before_it_raised_holds(
     assert isinstance(second, Fault)
 
 
-@pytest.mark.parametrize("room", ["slots", "sharing", "limiter"])
-def test_policies_that_raise_leave_those_before_in_force_and_are_not_advertised(
-    live: Desk, monkeypatch: pytest.MonkeyPatch, room: str
-) -> None:
-    before, snapshot = live.broker.limiter.snapshot, gold(40)
-    method = "set_groups" if room == "slots" else "set_policies"
-    with monkeypatch.context() as patch:
-        patch.setattr(getattr(live.broker, room), method, boom)
-        assert faults(live.handle(PoliciesChanged(ms(2100), snapshot, 77))) == ["PoliciesChanged"]
-    live.run(2100, 2900)
-    assert live.broker.limiter.snapshot is before
-    assert live.broker.membership.policies_hash == 0
-    assert live.ask(1, 2900)
-    live.handle(PoliciesChanged(ms(2900), snapshot, 77))
-    live.run(2900, 4000)
-    assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is snapshot
-    assert live.share().messages == 40_000
-    live.broker.validate()
-
-
 def test_after_a_fault_what_cannot_be_derived_is_checked(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,17 +132,6 @@ def test_after_a_fault_what_cannot_be_derived_is_checked(
     monkeypatch.setattr(live.broker.usage._rows, "_used", 7)  # noqa: SLF001 -- as a fault may leave it
     with pytest.raises(InvariantBroken):
         live.hear(report("b2"), 2100)
-
-
-@pytest.mark.parametrize("method", ["begin", "step", "finish"])
-def test_who_leaves_says_goodbye_whatever_raises(
-    live: Desk, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    monkeypatch.setattr(live.broker.rounds, method, boom)
-    effects = live.stop(2500)
-    assert faults(effects)
-    assert isinstance(effects[-1], Publish)
-    assert isinstance(effects[-1].message, Goodbye)
 
 
 def test_broken_invariants_are_not_contained(live: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

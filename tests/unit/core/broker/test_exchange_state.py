@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Hello, Report, Sender
+from rgd.core.exchange.messages import Report
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import report, usage
@@ -43,18 +43,6 @@ def believed_from(desk: Desk, since: float) -> float:
         desk.wake(now)
         desk.read_back(now)
     return now
-
-
-def test_shares_are_believed_when_all_that_are_expected_have_told_everything(seat: Seat) -> None:
-    desk = seat(expected_brokers=3)
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b2", usage(5), full=True), 10)
-    desk.hear(report("b3", rows_hash=99), 20)
-    desk.run(20, 700)
-    assert desk.believes() is Mode.STARTING
-    desk.hear(report("b3", usage(5), sequence=2, full=True), 710)
-    assert desk.believes() is Mode.LIVE
 
 
 def test_nobody_is_believed_before_a_namesake_would_have_answered(seat: Seat) -> None:
@@ -102,17 +90,6 @@ def test_only_a_whole_answer_says_how_many_there_are(desk: Desk, word: Report) -
     desk.hear(replace(word, members=2), 10)
     desk.run(10, 1900)
     assert desk.believes() is Mode.STARTING
-
-
-def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
-    desk = seat(expected_brokers=3)
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b2"), 10)
-    desk.hear(Hello(Sender("b2", 2)), 20)
-    desk.hear(report("b2", incarnation=2, rows_hash=99), 720)
-    desk.hear(report("b3"), 730)
-    assert believed_from(desk, 730) == 2005
 
 
 # The start, with the exchange out of reach.

@@ -3,20 +3,11 @@
 Not covered: several brokers (tests/simulation), what each mode grants (test_sharing.py).
 """
 
-from dataclasses import replace
-
-import pytest
-
-from rgd.core.broker.effects import Alarm, AlarmCode, Publish
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Hello
-from rgd.core.units import NS_PER_MS
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, gold, reports
-from tests.unit.core.values import rates, report, usage
-
-REJOINED = Alarm(AlarmCode.REJOINED)
-
+from tests.unit.core.broker.desk import ME, Desk, reports
+from tests.unit.core.values import report, usage
 
 # Silence.
 
@@ -68,19 +59,6 @@ def cut_off(desk: Desk, until: float = 6500) -> None:
     desk.said = desk.said[-1:]
 
 
-def test_back_later_nobody_is_waited_for_whom_only_an_earlier_answer_counted(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    desk.hear(replace(report("b2", full=True), members=3), 10)
-    desk.run(10, 2500)
-    assert desk.believes() is Mode.LIVE
-    desk.hear(report("b2", sequence=2), 2600)
-    cut_off(desk)
-    desk.read_back(6500)
-    desk.hear(report("b2", sequence=3), 6600)
-    assert desk.believes() is Mode.LIVE
-
-
 def test_back_later_what_was_told_before_is_no_answer(live: Desk) -> None:
     live.hear(report("b2", usage(500)), 2100)
     cut_off(live)
@@ -103,17 +81,6 @@ def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> 
     assert desk.believes() is Mode.LIVE
 
 
-def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None:
-    desk = seat(expected_brokers=4)
-    desk.share()
-    desk.start()
-    desk.wake(1000)
-    desk.wake(2000)
-    assert desk.believes() is Mode.EQUAL
-    desk.change(gold(40), at=2200)
-    assert desk.share() == rates(10)
-
-
 # ExchangeState still.
 
 
@@ -128,31 +95,3 @@ def test_one_that_stood_still_for_two_rounds_forgives_its_peers(live: Desk) -> N
     assert live.broker.peers.names() == ["b2"]
     live.run(9099, 9600)
     assert live.broker.peers.names() == []
-
-
-@pytest.mark.parametrize("stood_still", [3001, 10_000])
-def test_one_that_stood_still_for_longer_than_the_others_wait_asks_anew(
-    live: Desk, stood_still: int
-) -> None:
-    live.hold_own(report("b1", usage(500), sequence=100), 2100)
-    live.hear(report("b2", usage(20)), 2100)
-    live.share()
-    live.run(2100, 3000)
-    assert live.share() == rates(80)
-    now = live.now / NS_PER_MS + stood_still
-    live.said.clear()
-    assert live.wake(now)[:2] == (REJOINED, Publish(Hello(ME)))
-    # Our share is somebody else's now.
-    assert (live.believes(), live.share()) == (Mode.REJOINING, rates(50))
-    assert live.broker.peers.names() == ["b2"]
-    live.read_back(now + 5)
-    assert live.believes() is Mode.REJOINING
-    live.hear(report("b2", usage(500), sequence=9), now + 10)
-    assert live.believes() is Mode.LIVE
-
-
-def test_whatever_ends_a_standstill_it_is_noticed_first(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    assert live.hear(report("b2", usage(500), sequence=2), 9000) == (REJOINED, Publish(Hello(ME)))
-    # It has told everything after we asked for it, as far as we can know.
-    assert live.believes() is Mode.LIVE

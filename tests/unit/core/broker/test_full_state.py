@@ -11,7 +11,7 @@ from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Star
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Sender
+from rgd.core.exchange.messages import ALL_ROWS, Ask, Message, Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -115,26 +115,3 @@ def test_who_asks_is_sent_the_whole_state_in_parts() -> None:
     assert held(receiver) == told(sender)
     assert receiver.missed() == 0
     receiver.broker.validate()
-
-
-def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() -> None:
-    sender, receiver = pair()
-    receiver.hear(*sender.reports())
-    assert held(receiver) == told(sender)
-    sender.hear(Hello(Sender("late", 1)))
-    sender.wait(4700)
-    reports = [report for report in sender.reports() if report.full]
-    gone = set(reports[2].rows.groups)
-    late = Member("late")
-    for at in range(0, 3001, 250):
-        late.wait(at)
-    late.hear(*reports[:2], *reports[3:])
-    late.wait(4700)
-    assert held(late).keys() == set(GROUPS) - gone
-    receiver.hear(*reports[:2], *reports[3:])
-    assert held(receiver) == told(sender)
-    assert late.missed() + receiver.missed() >= 1
-    sender.hear(*(message for message in late.take() if isinstance(message, Ask)))
-    sender.wait(5400)
-    late.hear(*sender.take())
-    assert held(late) == told(sender)

@@ -6,7 +6,6 @@ Each event's effects exactly. Not covered: how names and sequences are kept
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Sender
-from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import key, rates, report, usage
 
@@ -136,19 +135,3 @@ def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk)
         assert not any(isinstance(effect, Remember) for effect in effects)
     # All are known to be gone by then, so the names are stored once.
     assert [effect for effect in live.wake(5255) if isinstance(effect, Remember)] == [Remember(())]
-
-
-def test_cut_off_nobody_is_asked_for_it_may_be_we_who_cannot_hear(live: Desk) -> None:
-    live.hear(report("b2"), 2100)
-    assert [asked(live.wake(at)) for at in range(2255, 9000, 250)] == [[]] * 27
-
-
-def test_a_broker_with_one_round_of_patience_forgets_after_that_and_the_longest_way(
-    seat: Seat,
-) -> None:
-    desk = seat(expiry_rounds=1)
-    desk.go_live()
-    desk.hear(report("b2"), 2100)
-    said = [(at, bool(asked(desk.wake(at)))) for at in range(2255, 3201, 250)]
-    assert said == [(2255, True), (2505, True), (2755, True), (3005, True)]
-    assert alarms(desk.wake(3255)) == [Alarm(AlarmCode.PEER_EXPIRED, "b2")]

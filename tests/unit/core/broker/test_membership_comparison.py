@@ -15,7 +15,7 @@ from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from tests.unit.core.broker.desk import ME, Desk, reports
+from tests.unit.core.broker.desk import ME, Desk
 from tests.unit.core.values import report, usage
 
 MANY = BOUNDS.exchange.hashed_rows_max + 1
@@ -78,23 +78,6 @@ def test_a_large_report_between_is_not_compared(live: Desk) -> None:
     assert not live.broker.usage.is_hashed("b2")
 
 
-def test_a_difference_after_a_gap_is_found_at_once(live: Desk) -> None:
-    sequence = first_unseen(live)
-    for gap in (1, 2, REPORTS_A_COMPARISON):
-        assert is_missed(live, large("b2", sequence + gap, WRONG), 2200 + gap * ROUND_MS)
-        sequence += gap + 1
-        assert not is_missed(live, large("b2", sequence), 2300 + gap * ROUND_MS)
-
-
-def test_a_difference_in_a_report_without_rows_is_found_at_once(live: Desk) -> None:
-    """One of which we lack a name reads as one that says nothing."""
-    sequence = first_unseen(live)
-    live.hear(large("b2", sequence), 2150)
-    assert not live.broker.usage.is_hashed("b2")
-    wrong = report("b2", sequence=sequence + 1, rows_hash=WRONG)
-    assert is_missed(live, wrong, 2200)
-
-
 def test_who_was_wrong_is_compared_until_it_is_right_though_it_is_not_asked_each_time(
     live: Desk,
 ) -> None:
@@ -107,12 +90,3 @@ def test_who_was_wrong_is_compared_until_it_is_right_though_it_is_not_asked_each
 def own(sequence: int, rows_hash: int | None = None) -> Report:
     """A large report of our own, as it comes back."""
     return replace(large("b1", sequence, rows_hash), sender=ME)
-
-
-def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
-    while live.broker.identity.sequence < 1002:
-        live.broker.identity.next_sequence()
-    live.hear(own(1000), 2010)
-    live.hear(own(1002, WRONG), 2020)
-    (again,) = reports(live.wake(2021))
-    assert again.full

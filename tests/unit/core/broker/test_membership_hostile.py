@@ -4,11 +4,7 @@ Not covered: how names, sequences and goodbyes are kept (tests/unit/core/exchang
 messages in our own name (test_own_name.py).
 """
 
-from dataclasses import replace
-
-from rgd.core.broker.effects import Alarm, AlarmCode, Remember
-from rgd.core.broker.membership import REMEMBERS_A_CHECK
-from rgd.core.broker.mode import Mode
+from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Sender
 from rgd.core.shares.model import WEIGHT_MAX
@@ -46,21 +42,6 @@ def test_a_flood_of_hellos_is_answered_with_everything_four_times_a_round_at_mos
     assert len(answers) <= 2 * ANSWERS_A_ROUND + 1
 
 
-def test_whoever_says_hello_all_the_time_a_start_is_over_after_two_rounds(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(5)
-    at = 5.0
-    while desk.believes() is Mode.STARTING:
-        at += 100
-        for sender in (Sender("b1", 0), Sender("b1", 9), Sender(f"b{at}", 7), B2):
-            desk.hear(Hello(sender), at)
-        desk.hear(replace(report("b3", full=True, rows_hash=9, sequence=int(at))), at)
-        assert at < 2200
-        desk.wake(at)
-        desk.read_back(at + 5)
-    assert desk.believes() is Mode.LIVE
-
-
 # Names.
 
 
@@ -86,20 +67,6 @@ def test_what_is_kept_by_broker_does_not_grow_with_names_that_come_and_go(live: 
     assert live.broker.usage.brokers_numbered <= 3
     live.hear(report("b2", usage(30)), 2200)
     assert live.broker.usage.rows(key())["b2"] == held(usage(30))
-
-
-def test_names_that_come_by_the_hundred_are_stored_a_few_times(live: Desk) -> None:
-    live.run(2005, 2990)
-    effects = [
-        effect
-        for place in range(500)
-        for effect in live.hear(Hello(Sender(f"invented-{place}", 1)), 2991)
-    ]
-    assert sum(isinstance(effect, Remember) for effect in effects) <= REMEMBERS_A_CHECK
-    # And all of them with the next check.
-    later = [effect for at in range(3000, 3501, 50) for effect in live.wake(at)]
-    (stored,) = [effect for effect in later if isinstance(effect, Remember)]
-    assert len(stored.peers) == 500
 
 
 # Sequences.

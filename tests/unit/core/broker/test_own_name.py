@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt, Publish
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Claim, Goodbye, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
@@ -116,52 +116,7 @@ def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(liv
 # Away.
 
 
-def test_one_that_stood_still_says_so_and_yields_to_whoever_has_the_name(live: Desk) -> None:
-    settled(live)
-    live.said.clear()
-    words = reports(live.wake(15_000))
-    assert [word.claim for word in words] == [Claim.RETURNING]
-    assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(HIGHER), 15_020))
-
-
 # Yielding.
-
-
-def test_one_that_yields_is_on_its_floor_and_says_why_once(live: Desk) -> None:
-    settled(live)
-    assert live.share() == rates(100)
-    alarm, *said = live.hear(said_by(LOWER), 5100)
-    assert isinstance(alarm, Alarm)
-    assert alarm.code is AlarmCode.NAME_YIELDED
-    assert "another daemon speaks for broker 'b1'" in alarm.reason
-    assert "10 rounds" in alarm.reason
-    assert [word.claim for word in reports(tuple(said))] == [Claim.YIELDED]
-    assert live.share() == rates(1)
-    assert not live.ask(2, at=5110) or not live.ask(1, at=5111)
-    assert live.hear(said_by(LOWER, sequence=2), 5200) == ()
-    assert live.broker.name.is_contested(ms(5200))
-
-
-def test_one_that_yielded_answers_nobody_and_ends_after_its_rounds_without_a_goodbye(
-    live: Desk,
-) -> None:
-    yielding(live)
-    live.hear(Hello(Sender("b2", 1)), 5150)
-    effects: list[Effect] = []
-    for at in range(5200, 15_101, 100):
-        live.hear(said_by(LOWER, sequence=at), at)
-        effects += live.wake(at)
-        live.read_back(at)
-        if at == 15_000:
-            assert halts(tuple(effects)) == []
-    (reason,) = halts(tuple(effects))
-    assert "another daemon speaks for broker 'b1'" in reason
-    words = reports(tuple(effects))
-    assert {word.claim for word in words} == {Claim.YIELDED}
-    assert not any(word.full for word in words)
-    end = live.stop(15_110)
-    assert goodbyes(end) == []
-    assert isinstance(end[0], Append)
 
 
 def test_the_other_one_gone_in_silence_the_name_is_taken_back(live: Desk) -> None:

@@ -4,8 +4,6 @@ Not covered: which changes are worth telling (tests/unit/core/exchange/test_supp
 estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 """
 
-import pytest
-
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.decision import Request
@@ -27,19 +25,6 @@ def test_a_round_tells_what_was_asked_for_in_it() -> None:
     # A single request says nothing of a rate: one in a round.
     assert wanted(trial) == 10
     assert house.told() == {"gold": gold, "trial": trial}
-
-
-def test_a_rate_is_that_of_the_newest_flow_and_the_log_has_what_was_counted() -> None:
-    house = House()
-    for at in range(0, 1000, 100):
-        house.ask(2, at=at)
-    house.end(1000)
-    for at in range(1000, 2000, 100):
-        house.ask(2 if at < 1500 else 8, at=at)
-    (row,) = house.end(2000)
-    # The step of 1500 is believed as if it had been there all the time.
-    assert wanted(row) == pytest.approx(80, rel=0.01)
-    assert house.logged().usage.wanted == house.logged().usage.admitted == Pair(50_000)
 
 
 def test_nothing_asked_is_nothing_told_or_logged() -> None:
@@ -92,21 +77,6 @@ def test_what_a_backlog_refused_is_logged_and_is_no_demand() -> None:
     assert house.logged().refused_by == ()
 
 
-def test_what_each_level_refused_is_logged_once() -> None:
-    house = House()
-    house.ask(100, at=0)
-    for at in (100, 1100):
-        house.ask(100, at=at)
-        house.ask(100, at=at + 1)
-        house.end(at + 900)
-    refused = [[row.refused_by for row in record] for record in house.log]
-    asked = 500
-    assert sum(pair.messages for (((_, pair),),) in refused) == asked - house.granted
-    house.ask(1, at=2900)
-    house.end(3000)
-    assert house.logged().refused_by == ()
-
-
 def test_an_unlimited_rate_is_logged_as_such() -> None:
     house = House(groups={"gold": Group("gold")})
     house.ask(1, at=0)
@@ -115,21 +85,6 @@ def test_an_unlimited_rate_is_logged_as_such() -> None:
 
 
 # Idle.
-
-
-def test_an_idle_group_is_told_and_logged_as_zero_once_with_its_true_totals() -> None:
-    house = House()
-    for start in (0, 1000, 2000):
-        house.ask(20, at=start)
-        house.end(start + 1000)
-    (idle,) = house.end(4000)
-    assert idle.is_idle
-    logged = house.logged()
-    assert (logged.usage, logged.sent, idle.topics) == (idle, True, 0)
-    assert (logged.admitted_total, logged.wanted_total) == (Pair(60), Pair(60))
-    assert house.told() == {}
-    assert house.end(5000) == []
-    assert list(house.log[-1]) == []
 
 
 def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:

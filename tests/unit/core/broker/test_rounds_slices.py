@@ -12,11 +12,10 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
 from tests.support.columns import advertised_hash
 from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House
-from tests.unit.core.values import key, ms, rates, report, usage
+from tests.unit.core.values import key, ms, report, usage
 
 
 def small(**bounds: int) -> BrokerSettings:
@@ -107,33 +106,7 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_befor
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
-def test_groups_that_went_are_taken_back() -> None:
-    groups = GROUPS | {name: Group(name, Limit(rates(100))) for name in ("third", "fourth")}
-    house = House(small(block_rows=1, slice_groups=1), groups)
-    for name in groups:
-        house.ask(3, at=0, group=name)
-    house.end(1000)
-    house.change({name: groups[name] for name in ("gold", "third")}, at=1500)
-    for name in ("gold", "third"):
-        house.ask(3, at=1500, group=name)
-    house.rounds.begin(ms(2000))
-    house.step_through(2000)
-    rows = house.finish()
-    assert sorted(row.group for row in rows if row.is_idle) == ["fourth", "trial"]
-    left = advertised_hash(row for row in rows if not row.is_idle)
-    assert house.rounds.suppression.hash_of() == left
-
-
 # Groups for which there is no place.
 
 
 # The end.
-
-
-def test_the_last_round_counts_what_was_asked_a_moment_before() -> None:
-    house = House()
-    house.ask(10, at=0)
-    house.end(1000)
-    house.ask(5, at=1030)
-    house.end(1050)
-    assert house.logged_total() == house.granted == 15

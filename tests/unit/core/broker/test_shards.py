@@ -10,9 +10,9 @@ import pytest
 from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
 from rgd.core.broker.shard_phase import Phase
-from rgd.core.exchange.messages import Ask, Hello, Report, Sender
+from rgd.core.exchange.messages import Ask, Report, Sender
 from rgd.core.exchange.peers import REACH_SLACK
-from rgd.core.exchange.shards import LAYOUTS_MAX, Shard, shard_of
+from rgd.core.exchange.shards import Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects
@@ -97,13 +97,6 @@ def test_a_group_of_another_shard_is_dropped() -> None:
     usage_map.validate()
     usage_map.remove_shard("b2", OF_GOLD)
     assert set(usage_map.rows_of("b2")) == {key(ELSEWHERE)}
-
-
-def test_layouts_that_are_sent_are_bounded(joined: Desk) -> None:
-    for place, layout in enumerate(range(5, 20)):
-        joined.hear(Hello(Sender(f"c{place}", 1), shards=layout), 2310)
-    assert len(joined.broker.shards.layouts) == LAYOUTS_MAX
-    assert joined.broker.shards.layouts[0] == 4
 
 
 def test_wrong_sequences_of_64_shards_in_heartbeats_cost_a_request_a_round(seat: Seat) -> None:

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.mode import Mode
-from rgd.core.policies.model import BLOCKED, UNLIMITED, Rates, SharePolicyName
+from rgd.core.policies.model import BLOCKED, UNLIMITED
 from rgd.core.shares.columns import NO_RATE
-from tests.unit.core.broker.sharing_house import SETTINGS, House
-from tests.unit.core.values import key, rates, usage
+from tests.unit.core.broker.sharing_house import House
+from tests.unit.core.values import key, usage
 
 
 @pytest.fixture
@@ -24,24 +24,6 @@ def house() -> Iterator[House]:
 
 
 # Live: the usage map.
-
-
-def test_both_dimensions_are_shared_as_one_decision() -> None:
-    house = House(replace(SETTINGS, floor_ppm=0))
-    house.own(usage(100, size=50))
-    house.peer(usage(50, size=100))
-    # Law 5 of docs/architecture.md.
-    assert house.use(100, 100) == Rates(66_667, 33_333)
-    assert house.sharing.shares(key())["b2"] == Rates(33_333, 66_667)
-
-
-def test_a_groups_own_policy_stands_above_the_daemons() -> None:
-    house = House(replace(SETTINGS, policy=SharePolicyName.PROPORTIONAL, floor_ppm=0))
-    house.own(usage(200, 75))
-    house.peer(usage(200, 25))
-    assert house.use() == rates(75)
-    house.change(replace(house.quota(), policy=SharePolicyName.MAX_MIN))
-    assert house.sharing.shares(key())["b1"] == rates(50)
 
 
 # Whether a change of ours moves a share.

@@ -8,15 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.bounds import BOUNDS, Bounds, SharingBounds
+from rgd.core.bounds import Bounds, SharingBounds
 from rgd.core.errors import InvariantBroken
-from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
+from rgd.core.policies.model import UNLIMITED, Group, Limit
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
 from rgd.core.units import Kind, Nanos
 from tests.unit.core.broker.sharing_house import SETTINGS, START, House
 from tests.unit.core.values import key, ms, rates, report, usage
-
-SHARING = BOUNDS.sharing
 
 
 @pytest.fixture
@@ -27,24 +25,6 @@ def house() -> Iterator[House]:
 
 
 # Settling.
-
-
-def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House) -> None:
-    house.peer(usage(90))
-    house.own(usage(90))
-    assert house.use() == rates(50)
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    house.refresh(key(), at=1000)
-    assert house.applied == []
-    assert house.due() == ms(1100)
-    house.sharing.raise_due(ms(1099))
-    assert house.applied == []
-    house.sharing.raise_due(ms(1100))
-    assert house.applied == [(key(), rates(80), ms(1100))]
-    assert house.due() is None
-    house.usage.apply(report("b2", usage(90), sequence=3))
-    house.refresh(key(), at=1200)
-    assert house.applied[1:] == [(key(), rates(50), ms(1200))]
 
 
 def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit() -> None:
@@ -62,21 +42,6 @@ def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the
     house.sharing.work(ms(1080))
     assert house.sharing.damping_ns == house.settings.damping_max_ns
     assert house.due() == ms(1000) + house.settings.damping_max_ns
-
-
-def test_each_dimension_settles_by_itself(house: House) -> None:
-    house.peer(usage(90, size=90))
-    house.own(usage(90, size=90))
-    assert house.use(100, 100) == rates(50, 50)
-    house.usage.apply(report("b2", usage(20, size=200), sequence=2))
-    house.usage.apply(report("b1", usage(90, size=20), sequence=2))
-    house.refresh(key(), at=1000)
-    target = house.sharing.shares(key())["b1"]
-    assert target.messages is not None
-    assert target.messages > 50_000
-    assert house.applied == [(key(), Rates(50_000, target.bytes), ms(1000))]
-    house.sharing.raise_due(ms(1100))
-    assert house.applied[1:] == [(key(), target, ms(1100))]
 
 
 def test_a_new_snapshot_does_not_hasten_a_raise(house: House) -> None:
@@ -135,19 +100,6 @@ def slices(house: House, at: float) -> tuple[list[int], Nanos]:
         house.sharing.work(now)
         changed.append(len(house.applied) - before)
     return changed, now
-
-
-def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> None:
-    house = House()
-    groups = many(house, SHARING.slice_groups + 1)
-    told = report("b2", *(usage(90, group=group.name) for group in groups))
-    house.peers.receive(told.sender, START)
-    house.peers.advance(told)
-    house.usage.apply(told)
-    house.sharing.refresh_all(ms(1000))
-    house.applied.clear()
-    house.change(groups[0], at=1000)
-    assert {one.group for one, _, _ in house.applied} <= {groups[0].name}
 
 
 # Policies that are read when a group is asked for.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.broker import Broker
@@ -15,13 +14,12 @@ from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.shard_reader import PARTIAL_ROUNDS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Goodbye, Report, Sender
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_S, Kind, Nanos
+from rgd.core.units import NS_PER_S, Nanos
 from tests.unit.core.values import key, ms, rates
 
 ME = Sender("me", 1)
@@ -127,37 +125,6 @@ def test_invented_names_take_no_more_slots_than_each_peer_may_have_and_are_freed
     assert len(house.broker.index) > 2 * BOUNDS.exchange.unknown_rows_max
 
 
-def test_peers_that_come_and_go_use_the_same_slots_again() -> None:
-    house = House("gold")
-    extents = []
-    for turn in range(4):
-        peer = f"e{turn}"
-        house.hear(peer, 1, *invented(peer, 3_000))
-        house.leave(peer)
-        house.wait(2 * ROUND_MS)
-        extents.append(len(house.broker.index))
-    assert extents[0] == extents[-1]
-
-
-def test_rows_that_are_taken_back_free_their_slots_while_the_peer_stays() -> None:
-    house = House("gold")
-    house.hear("e1", 1, *invented("e1", 100))
-    house.hear("e1", 2, "gold", full=True)
-    house.wait(2 * ROUND_MS)
-    assert house.broker.index.given == 1
-
-
-def test_all_peers_together_get_only_so_many_slots_for_names_without_policies() -> None:
-    assert BOUNDS.exchange.unknown_slots_max < BOUNDS.exchange.slots_max
-    house = House("gold", "late", unknown_slots_max=5)
-    for peer in ("e1", "e2", "e3"):
-        house.hear(peer, 1, *invented(peer, 3))
-    assert house.broker.index.unknown == 5
-    assert house.broker.index.find(key("late")) is None
-    house.ask("late")
-    assert house.broker.index.find(key("late")) is not None
-
-
 def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota() -> None:
     house = House("gold", "silver", "late", slots_max=2)
     house.hear("b2", 1, "gold")
@@ -187,18 +154,6 @@ def test_a_group_without_a_slot_that_is_deleted_is_forgotten() -> None:
     house.wait(2 * ROUND_MS)
     assert house.broker.sharing.slotless == 0
     assert house.broker.limiter.state(key("late")) is None
-
-
-def test_a_peer_whose_state_does_not_fit_is_not_asked_every_round() -> None:
-    house = House("gold", unknown_rows_max=2)
-    names = invented("e1", 5)
-    house.hear("e1", 1, *names)
-    asked = 0
-    for sequence in range(2, 2 + PARTIAL_ROUNDS):
-        house.wait(ROUND_MS)
-        asked += house.asked()
-        house.hear("e1", sequence, *names, full=True)
-    assert asked <= 2
 
 
 def test_once_policies_come_the_rows_that_were_refused_are_asked_for() -> None:
@@ -232,16 +187,3 @@ def test_many_groups_that_get_policies_at_once_are_judged_in_slices() -> None:
         wakes += 1
     assert wakes >= 5
     assert house.broker.index.unknown == 0
-
-
-@pytest.mark.parametrize("kind", Kind)
-def test_what_is_in_use_or_was_told_keeps_its_slot(kind: Kind) -> None:
-    house = House("gold")
-    house.broker.limiter.acquire(Request(messages=1, group="gold", kind=kind), ms(house.now))
-    slot = house.broker.index.find(key(kind=kind))
-    assert slot is not None
-    house.wait(20 * ROUND_MS)
-    assert house.broker.index.find(key(kind=kind)) == slot
-    house.change()
-    house.wait(3 * ROUND_MS)
-    assert house.broker.index.given == 0

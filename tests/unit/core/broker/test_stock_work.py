@@ -6,12 +6,10 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 
 import pytest
 
-from rgd.core.bounds import BOUNDS, Bounds, StockBounds
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Fault, SendStockReport
+from rgd.core.bounds import Bounds, StockBounds
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
-from rgd.core.policies.model import Group, Limit
-from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
@@ -69,15 +67,6 @@ def told(messages: int, broker: str = "b1") -> StockReport:
     return StockReport(f"rgd://{broker}", (GroupUsage("gold", Pair(messages), ZERO),))
 
 
-def test_usage_of_a_stock_broker_is_a_row_and_lowers_the_share(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    assert desk.share() == rates(100)
-    stock(desk, 2020, used(150))
-    assert desk.broker.usage.rows(key())[S1].wanted == Pair(30_000)
-    assert desk.share() == rates(70)
-    assert sum(share.messages or 0 for share in desk.broker.shares(key()).values()) == 100_000
-
-
 def test_a_group_that_a_report_has_twice_has_one_row_that_leaves(desk: Desk) -> None:
     stock(desk, 2020, used(150), used(40))
     held = desk.broker.usage.count_of(S1)
@@ -98,20 +87,6 @@ def test_nothing_is_reported_while_it_is_idle(desk: Desk) -> None:
     assert told(0) in stock(desk, 2020, used(0))
     # All but the stock broker's half of the floors.
     assert desk.share() == rates(99.5)
-
-
-def test_usage_that_is_not_known_counts_as_hungry_and_is_left_as_it_is(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    answers = stock(desk, 2020, GroupUsage("gold"))
-    assert answers[-1].usage == (GroupUsage("gold"),)
-    assert desk.share() == rates(50)
-
-
-def test_two_daemons_report_halves(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    desk.hear(report("b2", usage(500)), 2010)
-    # A third is theirs: 1.2 * 3 - 1 = 2.6, halved.
-    assert told(650) in stock(desk, 2020, used(500))
 
 
 def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> None:
@@ -155,30 +130,6 @@ def test_more_reports_than_may_wait_are_dropped(seat: Seat) -> None:
     assert desk.broker.stock.members.refused == {"pending": 1}
 
 
-def test_where_there_are_many_brokers_a_slice_reports_few_groups(seat: Seat) -> None:
-    names = [f"g{n}" for n in range(12)]
-    worked, reported = [], []
-    # Two live brokers in two kinds.
-    for slice_shares in (BOUNDS.stock.slice_shares, 4 * 5):
-        bounds = Bounds(stock=StockBounds(slice_shares=slice_shares))
-        desk = seat(stock_period_ns=5 * NS_PER_S, bounds=bounds)
-        desk.go_live()
-        groups = {name: Group(name, Limit(rates(100))) for name in names}
-        desk.change(PolicySnapshot(groups), 2010)
-        report = StockReport(S1, tuple(GroupUsage(name, Pair(1, 1), ZERO) for name in names))
-        effects = [desk.handle(StockReportReceived(ms(2020), report))]
-        slices = []
-        while desk.broker.stock.due_at(ms(2020)) == ms(2020):
-            before = desk.broker.stock.groups_worked
-            effects.append(tuple(desk.broker.stock.work(ms(2020))))
-            slices.append(desk.broker.stock.groups_worked - before)
-        worked.append(slices)
-        reported.append([one for some in effects for one in sent(some)])
-    assert reported[0] == reported[1] != []
-    assert max(worked[0]) == len(names)
-    assert max(worked[1]) <= 5
-
-
 @pytest.mark.parametrize("name", ["b2", "", "rgd://b2"])
 def test_a_report_in_a_name_that_an_rgd_broker_may_have_does_not_count(
     desk: Desk, name: str
@@ -187,15 +138,3 @@ def test_a_report_in_a_name_that_an_rgd_broker_may_have_does_not_count(
     assert name not in desk.broker.usage.rows(key())
     desk.hear(report("b2", usage(500)), 2030)
     assert set(desk.broker.usage.rows(key())) - {"b1"} == {"b2"}
-
-
-def test_a_recovery_keeps_what_stock_brokers_use(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stock(desk, 2020, used(500))
-    with monkeypatch.context() as patch:
-        patch.setattr(desk.broker.membership, "receive", None)
-        (fault,) = desk.hear(report("b2"), 2030)
-    assert isinstance(fault, Fault)
-    assert S1 in desk.broker.usage.rows(key())
-    assert S1 in desk.broker.sharing.brokers

@@ -84,12 +84,3 @@ def test_many_are_never_granted_together_with_a_blocked_one(limiter: Limiter) ->
     limiter.block(TOPIC, HELD)
     is_granted(limiter)
     assert not limiter.grant_together([together(TOPIC + "2"), together(TOPIC)], ms(1))
-
-
-def test_new_policies_keep_a_block(limiter: Limiter) -> None:
-    limiter.block(TOPIC, HELD)
-    is_granted(limiter, ASKED._replace(subscription="s"))
-    limiter.set_policies(PolicySnapshot(), ms(1))
-    assert isinstance(limiter.acquire(ASKED, ms(2)), OverBacklog)
-    while limiter.is_behind:
-        limiter.work(ms(3))

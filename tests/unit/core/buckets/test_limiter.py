@@ -5,8 +5,6 @@ Not covered: all-or-nothing under any load, and each level's bound (tests/proper
 
 from dataclasses import replace
 
-import pytest
-
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
@@ -104,22 +102,6 @@ def left(one: Limiter, group: str = "gold") -> tuple[int, int]:
 # Whole requests.
 
 
-def test_a_refusal_says_what_refused_and_what_is_left_there() -> None:
-    one = limiter(gold(100.5, 1000))
-    assert ask(one, 20) == Decision(granted=True, messages=20, bytes=0)
-    assert ask(one, 10) == Decision(
-        granted=False,
-        messages=0,
-        bytes=0,
-        limited_by=Level.RESOURCE_GROUP,
-        group="gold",
-        dimension=MESSAGES,
-        retry_after_ms=49,
-        quota=100,
-        remaining=5,
-    )
-
-
 def test_too_much_for_a_later_level_is_reported_before_an_earlier_one_refuses() -> None:
     one = limiter(gold(1000), limits=Limits(topics={TOPIC: limit(10)}))
     ask(one, 100)
@@ -153,15 +135,6 @@ def test_a_part_is_cut_in_each_dimension_by_itself() -> None:
 # What counts as wanted.
 
 
-def test_what_a_group_refuses_is_wanted_of_it() -> None:
-    one = limiter(gold(100), Group("t", quota(1000)))
-    ask(one, 100)
-    ask(one, 7)
-    assert wanted(one) == Pair(107)
-    # Of the tenant's group too little was never the matter.
-    assert wanted(one, "t") == Pair(100)
-
-
 def test_what_a_limit_of_this_broker_refuses_is_wanted_of_no_group() -> None:
     one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(10)}))
     ask(one, 100)
@@ -183,33 +156,6 @@ def test_what_a_caller_holds_back_is_wanted_of_each_group() -> None:
     assert wanted(one) == wanted(one, "t") == Pair(60, 500)
 
 
-def ask_evenly(
-    one: Limiter, rate: int, *, seconds: int = 1, partial: bool = False, attempt: int = 1
-) -> None:
-    """One message at a time (or a hundred, of which a part is welcome), over so many seconds."""
-    for order in range(1, rate * seconds + 1):
-        ask(
-            one,
-            100 if partial else 1,
-            now=ms(order * 1000 / rate),
-            partial=partial,
-            attempt=attempt,
-        )
-
-
-def wanted_later(one: Limiter, group: str = "gold", *, seconds: int) -> float:
-    """Wanted over the seconds since the start, messages a second."""
-    demand = window_of(state(one, group).counters, ms(seconds * 1000))
-    assert demand is not None
-    return demand.wanted.messages / 1000
-
-
-def test_parts_count_for_what_all_others_would_have_granted() -> None:
-    one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(20)}), share=rates(5))
-    ask_evenly(one, 10, seconds=20, partial=True)
-    assert wanted_later(one, seconds=20) == pytest.approx(20.25, abs=1)
-
-
 def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
     one = limiter(gold(100), bounds=BucketBounds(counterfactuals_max=1))
     ask(one, 0)
@@ -222,17 +168,6 @@ def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
 
 
 # Telling the peers.
-
-
-def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
-    one, calls = limiter(gold(100)), []
-    ask(one, 100)
-    one.news.on_news = lambda: calls.append("called")
-    ask(one)
-    ask(one)
-    assert calls == ["called"]
-    assert state(one).reported
-    assert one.news.unreported == [state(one).counters.slot]
 
 
 def test_the_first_request_since_counts_were_collected_calls_for_the_next_collection() -> None:

@@ -3,8 +3,6 @@
 Not covered: how it is shown (tests/unit/views/test_explain.py).
 """
 
-from rgd.core.buckets.decision import Level, Request
-from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.recent_refusals import (
     REFUSAL_SLOT_NS,
@@ -13,11 +11,11 @@ from rgd.core.buckets.recent_refusals import (
     Refusals,
     window_ns,
 )
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_S, Dimension, Kind, Nanos
+from rgd.core.units import NS_PER_S, Dimension, Nanos
 from tests.support.limiter_alone import numbered
-from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
+from tests.unit.core.values import BUCKETS, NAMESPACE, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
 
@@ -48,36 +46,6 @@ def made(limits: Limits, topic_split: TopicSplit | None = None) -> Limiter:
     snapshot = PolicySnapshot(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
     limiter.set_policies(snapshot, s(0))
     return limiter
-
-
-def test_the_most_stringent_level_counts_and_no_other() -> None:
-    limiter = made(Limits(topics={TOPIC: LocalLimit(publish=rates(4, 400))}))
-    for _ in range(3):
-        # One message is all the topic has; the group has two.
-        limiter.acquire(Request(messages=1, bytes=10, namespace=NAMESPACE, topic=TOPIC), s(0))
-    topic = limiter.limit(LimitKey(Kind.PUBLISH, Level.TOPIC, TOPIC))
-    group = limiter.state(key())
-    assert topic is not None
-    assert topic.refusals is not None
-    assert topic.refusals.total(MESSAGES, s(0)) == Refusals(2, 0, 2, 20)
-    assert group is not None
-    assert group.refusals is None
-
-
-def test_a_topics_part_counts_for_its_group() -> None:
-    limiter = made(Limits(), topic_split=TopicSplit.EVEN)
-    for topic in (TOPIC, TOPIC + "2"):
-        for _ in range(3):
-            limiter.acquire(Request(messages=2, namespace=NAMESPACE, topic=topic), ms(1))
-    group, split = limiter.state(key()), limiter.split_of(key())
-    assert group is not None
-    assert group.refusals is not None
-    assert split is not None
-    assert len(split.parts()) == 2
-    whole = group.refusals.total(MESSAGES, ms(1))
-    # The first topic gets all that the group has, and the last request of the six is refused.
-    assert whole == Refusals(requests=5, messages=10)
-    assert split.look("persistent://acme/orders/other", ms(1)) is None
 
 
 def test_the_window_is_the_open_slot_and_those_before_it() -> None:

@@ -6,7 +6,6 @@ Not covered: any sequence of reads and settlements (tests/property/test_dispatch
 
 import pytest
 
-from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Level, Name, Request
 from rgd.core.buckets.level import LevelState
 from rgd.core.buckets.levels import LimitKey
@@ -99,16 +98,6 @@ def test_older_grants_go_back_first_and_newer_ones_stay() -> None:
     assert one.settle(NAME, Pair(40), Nanos(2 * RECENT_NS)) == Pair(10)
 
 
-def test_what_was_read_beyond_the_grant_is_debt() -> None:
-    one = limiter()
-    ask(one, 100, 1000)
-    assert one.settle(NAME, Pair(-50, -500), START) == Pair(-50, -500)
-    for level in levels(one):
-        assert (level.messages_tokens, level.bytes_tokens) == (-50 * PICO, -500 * PICO)
-    # It may be corrected again.
-    assert one.settle(NAME, Pair(150), START) == Pair(150)
-
-
 def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     one = limiter()
     ask(one, 100)
@@ -126,18 +115,6 @@ def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
     assert one.settle(NAME, Pair(60, 600), START) == Pair(60, 600)
     assert left(one) == [Pair(60, 600)] * 2
     assert ask(one, 100, 1000) == Pair(60, 600)
-
-
-def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
-    one = limiter(shadow=True)
-    ask(one, 100, 1000)
-    one.settle(NAME, Pair(60, 600), START)
-    broker, shadow = left(one)
-    assert (broker, shadow) == (Pair(60, 600), Pair())
-    one.settle(NAME, Pair(-10), START)
-    group = one.state(key("gold", Kind.DISPATCH))
-    assert group is not None
-    assert group.shadow_refused == Pair(10)
 
 
 # What peers and the log learn.

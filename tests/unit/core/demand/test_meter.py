@@ -5,7 +5,6 @@ made of the rates (test_estimator.py).
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 import pytest
 
@@ -115,25 +114,6 @@ def test_evenly_spaced_callers_are_measured_exactly(rate: float, round_end: floa
     assert offered(drained(meter, 4000).measured) == pytest.approx(rate, rel=0.001)
 
 
-def test_a_pause_counts_as_time_without_demand() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 300, 1000, 1600)
-    assert offered(drained(meter, 2000).measured) == pytest.approx(180, rel=0.1)
-
-
-def test_a_fresh_group_is_believed_at_its_first_refusal() -> None:
-    meter = Metered(Nanos(0))
-    note(meter, refused=Pair(10), now=500)
-    measured = meter.measure(ms(500))
-    # No rate is reckoned over less than the least interval.
-    assert offered(measured) == 100
-    note(meter, refused=Pair(10), now=620)
-    assert offered(meter.measure(ms(620))) == pytest.approx(10 / 0.12, rel=0.001)
-
-
 # Jumps.
 
 
@@ -147,48 +127,8 @@ def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
     return meter
 
 
-def test_more_than_was_advertised_is_a_jump_in_every_slot_while_this_broker_refuses() -> None:
-    jumps = flow(told(50, 5), 100, 1000, 2000, refused=True)
-    assert len(jumps) in {9, 10}
-    assert all(later - earlier >= 99 for earlier, later in pairwise(jumps))
-    assert flow(told(50, 5), 100, 1000, 2000) == []
-
-
-def test_what_was_advertised_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 100, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
-    flow(meter, 100, 1000, 1050)
-    flow(meter, 200, 1050, 1115)
-    told = meter.measure(ms(1115))
-    tell(meter, told.offered, Pair(MILLI, 10 * MILLI), hungry=True)
-    # More, and nothing refused: nothing else would tell it before the round ends.
-    assert len(flow(meter, 200, 1115, 1500)) == 1
-
-
 def test_a_change_within_the_noise_is_no_jump() -> None:
     assert flow(told(50, 60), 100, 1000, 2000, refused=True) == []
-
-
-def in_halves(rate: float, *, hungry: bool = True, half: float = 1) -> list[float]:
-    """The jumps of 500 messages/s, where so much was told and no slot's change is one."""
-    meter = Metered(Nanos(0))
-    flow(meter, 500, 0, 1000)
-    drained(meter)
-    told, far = (Pair(round(one * MILLI), round(10 * one * MILLI)) for one in (rate, half))
-    slot = Pair(50 * MILLI, 500 * MILLI)
-    tell(meter, told, slot, hungry=hungry, half_threshold=far)
-    return flow(meter, 500, 1000, 1900)
-
-
-def test_a_step_too_small_for_a_slot_is_reported_when_half_a_round_has_shown_it() -> None:
-    for rate in (485, 515):
-        (jump,) = in_halves(rate)
-        assert 1400 <= jump <= 1620
-    assert in_halves(485, hungry=False) == []
-    assert in_halves(485, half=20) == []
-    assert in_halves(497) == []
 
 
 def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> None:
@@ -224,30 +164,3 @@ def test_unsaid_refusals_count_up_to_four_times_what_was_advertised() -> None:
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
-
-
-def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 300, 0, 1000)
-    drained(meter)
-    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 300, 1000, 1200)
-    demand = drained(meter, 2000)
-    assert demand.measured.offered == Pair()
-    # The log has what was wanted in the round all the same.
-    assert units(demand.wanted) == (60, 600)
-
-
-def test_what_proved_to_be_retries_is_not_believed_again() -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, 20, 0, 1000)
-    refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
-    before = units(drained(meter).wanted)[0]
-    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 20, 1000, 2000)
-    drained(meter, 2000)
-    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
-    flow(meter, 20, 2000, 3000)
-    refuse_each(meter, [2990 + order / 10 for order in range(80)], retry_after=1)
-    assert before == 100
-    assert units(drained(meter, 3000).wanted)[0] < 30

@@ -139,13 +139,6 @@ def test_what_one_that_yields_says_counts_no_more_but_its_place_is_kept_for_the_
     assert say(peers, ONE, 7, 30, claim=Claim.YIELDED) is Receipt.CLAIMED
 
 
-def test_one_that_yielded_the_name_has_it_again_when_it_claims_it() -> None:
-    peers = heard()
-    say(peers, ONE, 6, 10, claim=Claim.YIELDED)
-    assert say(peers, ONE, 7, 20, claim=Claim.RETURNING) is Receipt.KNOWN
-    assert say(peers, TWO, 1, 30) is Receipt.CLAIMED
-
-
 def test_one_that_yields_and_nobody_else_expires() -> None:
     peers = heard()
     for at in range(10, 3001, 10):
@@ -153,14 +146,6 @@ def test_one_that_yields_and_nobody_else_expires() -> None:
     assert peers.expire(ms(3001), EXPIRY_NS) == ["b"]
     assert say(peers, ONE, 9999, 3010, claim=Claim.YIELDED) is Receipt.CLAIMED
     assert peers.names() == []
-
-
-def test_one_name_is_one_peer_whoever_speaks_for_it() -> None:
-    peers = heard()
-    for at in range(10, 10_000, 7):
-        say(peers, (ONE, TWO, THREE)[at % 3], 6 + at, at, claim=Claim(at % 4))
-        peers.expire(ms(at), EXPIRY_NS)
-        assert len(peers) <= 1
 
 
 def test_a_former_owner_that_lives_on_may_claim_the_name_again() -> None:

@@ -101,20 +101,6 @@ def test_of_groups_without_policies_a_broker_may_have_so_many_rows() -> None:
     assert not usage_map.is_partial("nobody")
 
 
-def test_a_whole_state_that_fits_is_not_partial_any_more() -> None:
-    usage_map = unknown_map()
-    rows = [usage(1, group=f"x{place}") for place in range(6)]
-    usage_map.apply(report("b1", *rows[:4]))
-    # Other ones in place of those that it had: they count no more.
-    usage_map.apply(report("b1", *rows[4:], full=True))
-    assert set(usage_map.rows_of("b1")) == {key("x4"), key("x5")}
-    assert not usage_map.is_partial("b1")
-    usage_map.apply(report("b1", *rows[:4]))
-    assert usage_map.is_partial("b1")
-    usage_map.apply(report("b1", *rows[4:], full=True))
-    assert not usage_map.is_partial("b1")
-
-
 def test_what_is_introduced_ahead_gets_no_more_slots_than_it_may() -> None:
     usage_map = unknown_map()
     rows = report("b1", *(usage(1, group=f"x{place}") for place in range(5)), usage(1), full=True)

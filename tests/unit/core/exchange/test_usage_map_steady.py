@@ -78,18 +78,6 @@ def test_a_name_is_looked_up_once_whatever_part_of_the_groups_a_report_has(
 # What is hashed.
 
 
-def test_a_hash_that_is_known_follows_every_change() -> None:
-    usage_map = UsageMap()
-    rows = many(1)
-    usage_map.apply(report("b1", *rows))
-    for few in (many(500, count=100), [usage(0, group="g200")], [usage(4, group="late")]):
-        usage_map.hash_of("b1")
-        usage_map.apply(report("b1", *few))
-        by_group = {row.group: row for row in [*rows, *few]}
-        rows = [row for row in by_group.values() if not row.is_idle]
-        check(usage_map, "b1", rows)
-
-
 def test_a_broker_of_few_rows_or_none_is_always_hashed() -> None:
     usage_map = UsageMap()
     assert usage_map.is_hashed("b1")

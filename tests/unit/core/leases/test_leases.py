@@ -9,7 +9,7 @@ import pytest
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.bounds import LeaseBounds
-from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, PoliciesUnknown, Request
+from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, Request
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
@@ -22,7 +22,7 @@ from rgd.core.leases.model import (
     TooManyLeases,
     UnknownLease,
 )
-from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, OnUnknown, TopicSplit
+from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
 from tests.support.limiter_alone import numbered
@@ -103,17 +103,6 @@ def test_a_lease_leaves_half_of_what_there_is_to_others() -> None:
     assert remaining(one) == 32
 
 
-def test_leases_shrink_with_the_share() -> None:
-    one = limiter()
-    leases = Leases(one)
-    opened(leases, 100)
-    follow(one, 10, now=ms(100))
-    assert renewed(leases, 10, ms(500)).messages == 0
-    low = renewed(leases, 0, ms(1000))
-    assert low.messages == 1
-    assert low.safe_messages == 10 * MILLI
-
-
 def test_a_lease_ends_by_the_clock_and_its_tokens_stay_taken() -> None:
     one = limiter()
     leases = Leases(one)
@@ -143,15 +132,6 @@ def test_nothing_goes_back_to_a_group_that_is_gone() -> None:
     assert leases.release("one", Pair(100), START) == NOTHING
 
 
-def test_a_shadow_group_counts_leases_and_refuses_none() -> None:
-    one = limiter(1, shadow=True)
-    lease = opened(Leases(one), 100)
-    assert lease.messages == 100
-    # The first one was granted by debt.
-    assert opened(Leases(one), 70).messages == 70
-    assert group_of(one).shadow_refused == Pair(70)
-
-
 def test_a_refused_lease_leaves_no_trace_but_demand() -> None:
     one = limiter(0)
     leases = Leases(one)
@@ -175,17 +155,6 @@ def test_a_lease_that_has_spent_all_wants_what_it_wants() -> None:
     assert counters.messages + counters.refused_new_messages - before == 1000
 
 
-def test_a_refused_renewal_keeps_the_lease() -> None:
-    one = limiter(10)
-    leases = Leases(one)
-    opened(leases, 1000)
-    one.acquire(Request(namespace=NAMESPACE, topic=TOPIC, partial=True, messages=9), START)
-    none = renewed(leases, 0, START)
-    assert (none.messages, none.decision.granted) == (0, False)
-    assert none.decision.retry_after_ms == none.refresh_in_ms == 50
-    assert renewed(leases, 0, ms(50)).messages == 1
-
-
 def test_a_blocked_topic_gives_no_lease() -> None:
     one = limiter()
     leases = Leases(one)
@@ -195,13 +164,6 @@ def test_a_blocked_topic_gives_no_lease() -> None:
     assert isinstance(leases.renew("one", Renewal(NOTHING), START), OverBacklog)
     one.block(TOPIC, None)
     assert renewed(leases, 0, START).messages == 75
-
-
-def test_without_policies_there_is_no_lease() -> None:
-    one = limiter()
-    one.unknown = OnUnknown.DENY
-    leases = Leases(one)
-    assert isinstance(leases.open(LeaseRequest(NAME, wants(1)), "b", START), PoliciesUnknown)
 
 
 def test_leases_are_bounded_in_all_and_for_each_holder() -> None:

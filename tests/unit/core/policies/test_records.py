@@ -55,12 +55,3 @@ def test_a_snapshot_comes_back_from_its_records() -> None:
     records = records_of(SNAPSHOT, "b1")
     assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
     assert table(*records).snapshot() == SNAPSHOT
-
-
-def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
-    records = table(*records_of(SNAPSHOT, "b1"))
-    for one in records_of(SNAPSHOT, "b1"):
-        records.put(PolicyRecord(one.key, 2, "b1", None))
-    snapshot = records.snapshot()
-    assert snapshot == PolicySnapshot()
-    assert snapshot.namespaces() == {NAMESPACE}

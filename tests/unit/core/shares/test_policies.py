@@ -41,23 +41,6 @@ def test_max_min_fills_small_wants_and_levels_the_rest() -> None:
     assert shares == (10, 30, 30, 30)
 
 
-def test_a_heavier_broker_is_filled_in_proportion_to_its_weight() -> None:
-    rows = [
-        Row("a", wanted=Pair(1000), weight=2000),
-        Row("b", wanted=Pair(40)),
-        Row("c", wanted=Pair(1000)),
-    ]
-    assert shares_of(MAX_MIN, 200, rows, floor_ppm=NO_FLOOR) == (107, 40, 53)
-    # By weight the second is the thirstier: 90 / 3 is less than 40 / 1.
-    rows = [Row("a", wanted=Pair(90), weight=3000), Row("b", wanted=Pair(40))]
-    assert shares_of(MAX_MIN, 100, rows, floor_ppm=NO_FLOOR) == (75, 25)
-
-
-def test_below_saturation_steal_is_proportional() -> None:
-    assert shares_of(STEAL, 1000, used(800, 189), floor_ppm=NO_FLOOR) == (809, 191)
-    assert shares_of(STEAL, 1000, used(800, 190), floor_ppm=NO_FLOOR) == (808, 500)
-
-
 def test_steal_raises_the_lowest_by_half_the_gap_to_the_highest_and_leaves_the_others() -> None:
     shares = shares_of(STEAL, 100, used(50, 10, 5, 15, 20), floor_ppm=NO_FLOOR)
     assert shares == (50, 15, 27, 15, 20)
@@ -68,11 +51,6 @@ def test_steal_has_the_dominant_one_give_up_what_the_thief_uses_more() -> None:
     assert shares_of(STEAL, 100, used(80, 30), floor_ppm=NO_FLOOR) == (70, 30)
     # Two dominant ones give up in proportion to what they have more than their thieves.
     assert shares_of(STEAL, 100, used(50, 40, 20, 10), floor_ppm=NO_FLOOR) == (37, 33, 20, 10)
-
-
-def test_an_excess_beyond_the_gaps_is_given_up_by_all() -> None:
-    assert shares_of(STEAL, 100, used(60, 60), floor_ppm=NO_FLOOR) == (50, 50)
-    assert shares_of(STEAL, 100, used(120), floor_ppm=NO_FLOOR) == (100,)
 
 
 def test_a_want_of_just_its_part_is_filled() -> None:

@@ -39,14 +39,6 @@ def test_a_group_without_amounts_is_unknown_then_unused_and_later_unchanged(
     assert members.usage(GOLD) == {B1: Pair(5, 50)}
 
 
-def test_what_is_dropped_leaves_no_trace(members: StockMembers) -> None:
-    members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING))
-    for key in members.keys_of(B1):
-        members.drop(B1, key)
-    members.remove(B1)
-    assert (members.names(), members.groups(), members.usage(GOLD)) == ([], [], {})
-
-
 def test_a_broker_that_the_list_lacks_leaves_once_it_is_silent(members: StockMembers) -> None:
     members.receive(B2, 0, at(0))
     members.listed = frozenset({B2})
