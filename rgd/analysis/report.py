@@ -237,6 +237,7 @@ def _sections(
     findings: Sequence[dict[str, Any]], on_page: int, windows: Path, facts: LogFacts
 ) -> Iterator["Section"]:
     """Draw findings; the windows of some groups are in memory at once."""
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
@@ -252,6 +253,8 @@ def _sections(
             batch_readahead=1,
             fragment_readahead=1,
             use_threads=False,
+            # Arrow's own allocator keeps what it had: 30 MiB.
+            memory_pool=pa.system_memory_pool(),
         )
         for number, finding in enumerate(some, first):
             is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
