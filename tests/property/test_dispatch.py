@@ -241,6 +241,8 @@ def check_rates(measured: Measured) -> None:
 
 @given(happenings)
 @example([("grant", 1), ("tick", 0), ("grant", 0), ("return", 1), ("tick", 0), ("measure", 0)])
+@example([("grant", 2), ("tick", 0), ("return", 1), ("round", 0)])
+@example([("refuse", 2), ("round", 0), ("retract", 1), ("round", 0)])
 def test_what_peers_and_the_log_see_never_falls_and_ends_at_what_was_used(
     happenings: list[tuple[str, int]],
 ) -> None:

@@ -106,6 +106,18 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_befor
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
+def test_a_group_that_went_and_came_back_is_counted_anew() -> None:
+    house = House()
+    house.ask(30, at=0)
+    house.end(1000)
+    house.change({"trial": GROUPS["trial"]}, at=1100)
+    house.change(GROUPS, at=1200)
+    house.ask(10, at=1300)
+    house.end(2000)
+    assert house.logged().admitted_total.messages == 10
+    assert house.logged().usage.admitted.messages > 0
+
+
 # Groups for which there is no place.
 
 
