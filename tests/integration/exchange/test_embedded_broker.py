@@ -340,7 +340,7 @@ async def test_a_folder_that_cannot_be_used_is_reported_with_the_brokers_own_wor
 
 
 async def test_without_the_binary_the_message_says_what_to_install_or_set(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"rgd\[embedded\].*exchange\.url"):
+    with pytest.raises(ConfigError, match=r"\[embedded\].*exchange\.url"):
         await EmbeddedBroker(tmp_path, package="no_such_package").ensure()
 
 
