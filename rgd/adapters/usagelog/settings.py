@@ -5,13 +5,9 @@ Law: every limit of the log has its name here, and the effect of reaching it.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from rgd.adapters.usagelog.retention import Limits
 from rgd.ports.usagelog import BrokerEntryMetadataInterceptor, Fsync, Interceptor
-
-#: A log has room for so many full segments at least.
-SEGMENTS_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +36,6 @@ class UsageLogSettings:
     own_interceptors: tuple[BrokerEntryMetadataInterceptor, ...] = ()
     #: From a failure of the disk to the next try.
     retry_ms: int = 5000
-
-    def __post_init__(self) -> None:
-        assert self.segment_bytes > 0
-        assert self.segment_age_s > 0
-        assert self.local_bytes >= SEGMENTS_MIN * self.segment_bytes, (
-            "one is written, one is closed"
-        )
-        assert self.retention_s is None or self.retention_s > 0
-        assert self.fsync_ms > 0
-        assert self.queue_max > 0
-        assert self.queue_bytes_max > 0
-        assert self.retry_ms > 0
 
     @property
     def limits(self) -> Limits:

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import (
@@ -243,8 +241,3 @@ async def test_a_log_without_limits_that_matter_keeps_everything(
     await log.close()
     assert len(payloads_in(tmp_path)) == 300
     assert not log.deleted
-
-
-def test_settings_leave_room_for_a_closed_segment() -> None:
-    with pytest.raises(AssertionError):
-        UsageLogSettings(segment_bytes=1000, local_bytes=1500)
