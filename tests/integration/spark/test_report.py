@@ -174,9 +174,9 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
     _, summary, _ = made
 
     assert [row[0] for row in summary.tables[0][1]] == ["free", "gold", "trial"]
-    # By hand: of a quota of 200 two brokers that want 70 each get all of it.
+    # By hand: of a quota of 200 two brokers that want 70 each get all of it, but for the first rounds, which begin as the log did.
     scenarios = {row[:3]: row[3:5] for row in summary.tables[1][1]}
-    assert scenarios["quota=gold:200", "publish", "messages"] == ("140", "100 %")
+    assert scenarios["quota=gold:200", "publish", "messages"] == ("140", "99.6 %")
     assert scenarios["the log", "publish", "messages"] == ("100", "71 %")
     assert summary.sentences[-1] == CAVEAT
     # Broker 3 came late: Pulsar's formula would have starved it ever after, and max-min does not.
