@@ -1,7 +1,8 @@
 """Reads one topic of a Pulsar, by rgd's own code: whatever was published there, the process goes on.
 
 Law: once `open` has returned, every message published on the topic is returned by `read`, unless the broker
-drops it. An entry that cannot be read is skipped, counted and logged, however it is broken
+drops it; of a topic that is read from its start each once, in its order, because the embedded broker sends
+entries several times while others are published or permits come. An entry that cannot be read is skipped, counted and logged, however it is broken
 (`rgd.wire.pulsar_delivery`). A closed reader leaves no descriptor behind.
 Why: pulsar-client trusts the sizes that a message declares, and a false one ends the process
 (`docs/decisions/0042-rgd-reads-pulsar-itself.md`). rgd still publishes with pulsar-client.
@@ -46,6 +47,7 @@ from rgd.wire.pulsar_delivery import read_delivery
 RECEIVER_QUEUE_MAX: Final = 1000
 
 _CONSUMER_ID: Final = 1
+_BEFORE_ALL: Final = (-1, -1)
 #: The broker may answer otherwise a moment later.
 _RETRIABLE: Final = frozenset(
     {"BrokerMetadataError", "BrokerPersistenceError", "ServiceUnitNotReady", "ConsumerAssignError",
@@ -91,6 +93,8 @@ class PulsarReader:
         self._asked: deque[Future[None]] = deque()
         self._sent: deque[Future[None]] = deque()
         self._permits = 0
+        #: The last entry (ledger, entry) of a topic that is read from its start.
+        self._last = _BEFORE_ALL
         self._request_id = 0
         #: Entries that could not be read, and were skipped.
         self.unreadable = 0
@@ -179,12 +183,18 @@ class PulsarReader:
             self._skip("larger than any that Pulsar takes by default")
             return self._return_permits(connection, 1)
         delivered = read_delivery(entry)
-        if delivered.fault is not None:
-            self._skip(str(delivered.fault))
-        for index, key, payload in delivered.messages:
-            position = (at.ledgerId, at.entryId, index)
-            yield Delivery(position, key, payload, delivered.published_ms)
+        if not self._is_repeated((at.ledgerId, at.entryId)):
+            if delivered.fault is not None:
+                self._skip(str(delivered.fault))
+            for index, key, payload in delivered.messages:
+                position = (at.ledgerId, at.entryId, index)
+                yield Delivery(position, key, payload, delivered.published_ms)
         self._return_permits(connection, delivered.permits)
+
+    def _is_repeated(self, entry: tuple[int, int]) -> bool:
+        is_repeated = self.from_start and entry <= self._last
+        self._last = max(self._last, entry)
+        return is_repeated
 
     def _skip(self, reason: str) -> None:
         self.unreadable += 1
@@ -257,6 +267,7 @@ class PulsarReader:
         # The broker processes a connection's commands in order, so its answer to a ping proves that it has
         # the permits, without which it would drop messages published from now on.
         self._permits = 0
+        self._last = _BEFORE_ALL
         self._flow(connection, RECEIVER_QUEUE_MAX)
         connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
         connection.answer(wire.PONG)

@@ -2,8 +2,8 @@
 
 Laws: those of `rgd.ports.exchange.PolicyStore`. A table starts from a snapshot and receives every change
 after it, each once and in the topic's order, for as long as its session lives. A session is
-lost when its connection breaks, when the broker no longer answers, when its positions stop rising, or when the
-token or the certificates changed and the new ones work. Then
+lost when its connection breaks, when the broker no longer answers, or when the token or the certificates changed and
+the new ones work. Then
 `changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
 replaced during a disconnection is read completely, whatever its positions are.
 
@@ -53,9 +53,6 @@ MARKER_KEY: Final = "rgd:opened"
 
 #: Time between two checks of the connection: less than the client's reconnection (100 ms at the earliest).
 LOOK_S: Final = 0.05
-#: Most last records whose hashes are stored, to recognise repeated ones; the embedded broker sometimes
-#: sends some of the last records again.
-RECENT_MAX: Final = 4096
 
 _DEFAULTS: Final = PulsarSettings()
 
@@ -177,18 +174,18 @@ class PulsarPolicyStore:
     async def _watch(self, session: PulsarSession, table: "_Table") -> None:
         """Report that the table is lost, also when the watch itself fails."""
         try:
-            why = await self._until_lost(session, table)
+            why = await self._until_lost(session)
         except Exception:  # noqa: BLE001 -- the boundary of a task
             # For example "can't start new thread". An unwatched table might be old for ever.
             LOGGER.exception("%s: internal error while the table was watched", self._topic)
             why = "internal error while it was watched"
         table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
 
-    async def _until_lost(self, session: PulsarSession, table: "_Table") -> str:
+    async def _until_lost(self, session: PulsarSession) -> str:
         """Wait until the table is lost; returns the reason."""
         async with asyncio.TaskGroup() as tasks:
             looks = {
-                tasks.create_task(_until_broken(session, table)),
+                tasks.create_task(_until_broken(session)),
                 tasks.create_task(_until_unanswered(session, self._limits)),
                 tasks.create_task(self._until_renewed(session)),
             }
@@ -222,7 +219,7 @@ class PulsarPolicyStore:
                 await trial.close(is_replaced=True)
 
 
-async def _until_broken(session: PulsarSession, table: "_Table") -> str:
+async def _until_broken(session: PulsarSession) -> str:
     """Wait until the connection broke; returns the reason."""
     while True:
         await asyncio.sleep(LOOK_S)
@@ -230,8 +227,6 @@ async def _until_broken(session: PulsarSession, table: "_Table") -> str:
             return session.fault
         if not session.is_connected:
             return "the connection broke"
-        if table.went_back:
-            return "its positions begin again"
 
 
 async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
@@ -279,22 +274,13 @@ class _Table:
         self._marker_read = asyncio.Event()
         self._is_snapshot_taken = False
         self._lost: ExchangeDown | None = None
-        #: A hash of each of the last records, by position.
-        self._recent: dict[Position, int] = {}
-        #: Whether a different record came at a known position, which means another topic.
-        self.went_back = False
         #: Records that were dropped because of their size.
         self.dropped = 0
 
     def on_delivery(self, delivery: Delivery) -> None:
         """Add a record; in the reading thread."""
         with self._lock:
-            said = hash((delivery.key, delivery.payload))
-            if delivery.position <= self.position:
-                self.went_back |= self._recent.get(delivery.position) != said
-                return
             self.position = delivery.position
-            self._remember(delivery.position, said)
             if delivery.key not in {"", MARKER_KEY}:
                 self._apply(delivery.key, delivery.payload)
             is_marker_read = self._marker is not None and delivery.position >= self._marker
@@ -346,11 +332,6 @@ class _Table:
             self._is_snapshot_taken = True
             records, self._records = self._records, []
             return records
-
-    def _remember(self, position: Position, said: int) -> None:
-        self._recent[position] = said
-        if len(self._recent) > RECENT_MAX:
-            del self._recent[next(iter(self._recent))]
 
     def _apply(self, key: str, value: bytes) -> None:
         if len(key) > KEY_CHARS_MAX or len(value) > self._value_bytes_max:

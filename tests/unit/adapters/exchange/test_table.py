@@ -45,36 +45,12 @@ async def test_a_marker_that_was_read_before_its_position_was_known_is_not_waite
         )
 
 
-async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() -> None:
-    changes = ChangeInbox(asyncio.get_running_loop(), 10)
-    table = _Table(asyncio.get_running_loop(), changes)
-    for delivery in (_delivery(0, "a", b"old"), _delivery(1, "a", b"new")) * 2:
-        table.on_delivery(delivery)
-    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)) == {
-        "a": b"new"
-    }
-    for delivery in (_delivery(0, "a", b"old"), _delivery(2, "a", b"newer")) * 2:
-        table.on_delivery(delivery)
-    assert await changes.take() == [("a", b"newer")]
-
-
 async def test_a_table_that_stands_still_is_given_up() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(0, "a"))
     async with asyncio.timeout(TIMEOUT_S):
         with pytest.raises(TimeoutError):
             await table.snapshot((3, 4, -1), stall_s_max=0.05, skipped=none_skipped)
-
-
-async def test_another_record_at_a_position_that_was_read_shows_another_topic() -> None:
-    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    for entry in range(3):
-        table.on_delivery(_delivery(entry, "a", b"%d" % entry))
-    # The same ones again are what a broker may send after a reconnection.
-    table.on_delivery(_delivery(1, "a", b"1"))
-    assert not table.went_back
-    table.on_delivery(_delivery(1, "a", b"of another topic"))
-    assert table.went_back
 
 
 async def test_keys_and_values_larger_than_any_of_ours_are_left_out_and_counted() -> None:
