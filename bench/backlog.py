@@ -26,7 +26,7 @@ import uvloop
 from bench.harness import Figures, run
 from bench.http_stalls import Daemon, daemon, name, serve
 from bench.reads import pin, quantiles
-from rgd.app.wiring import GC_THRESHOLDS
+from rgd.app.process import GC_THRESHOLDS
 from rgd.core.backlog.model import Ledger, Position, Source, SubscriptionBacklog, TopicBacklog
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore

@@ -15,7 +15,6 @@ the end the log is read: the round's record must have all groups.
 import argparse
 import asyncio
 import contextlib
-import gc
 import http.client
 import signal
 import subprocess
@@ -34,8 +33,10 @@ from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from bench.reads import Load, pin, quantiles
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
+from rgd.app.door_wiring import http_settings
 from rgd.app.logs import configure_logs
-from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
+from rgd.app.process import tune_interpreter
+from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.wire.log_records import LogReader
 from tests.support.memory_bus import MemoryBus, MemoryExchange
@@ -49,8 +50,7 @@ RECORD_TIMEOUT_S: Final = 120
 async def serve(options: argparse.Namespace) -> None:
     """The daemon, alone on a bus in memory, until SIGTERM."""
     configure_logs()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_interpreter()
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)

@@ -11,7 +11,6 @@ wall time has what the process waited for a core.
 
 import argparse
 import asyncio
-import gc
 import http.client
 import json
 import os
@@ -30,8 +29,10 @@ import uvloop
 
 from bench.harness import Figures, run
 from rgd.adapters.http.server import HttpServer
+from rgd.app.door_wiring import http_settings
+from rgd.app.process import tune_interpreter
 from rgd.app.traffic import Traffic
-from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
+from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.wire.dialect import CompactDialect
 from tests.support.memory_bus import MemoryBus, MemoryExchange
@@ -92,8 +93,7 @@ class Watch:
 
 async def serve(groups: int = GROUPS, **more: object) -> None:
     """The daemon, alone on a bus in memory, until SIGTERM; `more` are settings (`__` for dots)."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_interpreter()
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)

@@ -16,7 +16,6 @@ another asks single questions: their latency, from a request's sending to its an
 import argparse
 import asyncio
 import contextlib
-import gc
 import http.client
 import json
 import os
@@ -43,11 +42,13 @@ from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.daemon import RgdDaemon
+from rgd.app.door_wiring import http_settings
 from rgd.app.live import Live
 from rgd.app.logs import configure_logs
+from rgd.app.process import tune_interpreter
 from rgd.app.recent_events import RecentEvents
 from rgd.app.telemetry import Telemetry
-from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
+from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import Report, Sender
@@ -156,8 +157,7 @@ def groups_file() -> str:
 async def serve() -> None:
     """The daemon among the others until SIGTERM."""
     configure_logs()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_interpreter()
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)

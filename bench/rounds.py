@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness import Figures, numpy_sort_s, run
-from rgd.app.wiring import GC_THRESHOLDS
+from rgd.app.process import GC_THRESHOLDS
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken

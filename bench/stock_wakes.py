@@ -14,7 +14,7 @@ import time
 from typing import Final
 
 from bench.harness import Figures, run
-from rgd.app.wiring import GC_THRESHOLDS
+from rgd.app.process import GC_THRESHOLDS
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import (

@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +20,12 @@ from typing import Final, assert_never
 import structlog
 
 from rgd.app.alarms import AlarmLog
+from rgd.app.answering import Answering
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
-from rgd.app.containment import InternalErrors, is_answer
+from rgd.app.containment import InternalErrors
 from rgd.app.health import health
-from rgd.app.leasing import Leasing
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
@@ -60,14 +60,12 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_S, Pair
-from rgd.errors import InternalError, RgdError
+from rgd.core.units import NS_PER_S
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
@@ -80,10 +78,6 @@ NAMES_SLICE: Final = 256
 SLICE_REST_S: Final = 0.001
 
 _log = structlog.get_logger("rgd.daemon")
-
-
-class Halted(RgdError):
-    """The daemon may not go on: another one speaks for its name, or too much went wrong in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +108,8 @@ class Parts:
     stock: StockParts | None = None
 
 
-class RgdDaemon(Looks, Leasing):
-    """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
+class Agreeing(Looks):
+    """One running broker, but for the answers of its gate."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
         self.core = core
@@ -147,39 +141,7 @@ class RgdDaemon(Looks, Leasing):
         # Before any door opens: nothing is decided without policies.
         self._on_snapshot(parts.policies.snapshot(), 0)
 
-    # The doors (rgd.ports.daemon); those that only look are in `looks`.
-
-    def acquire(self, request: Request) -> Answer:
-        """Decide one request now (the fast path)."""
-        try:
-            return self.core.limiter.decide(*request, self.now())
-        except Exception as error:
-            if is_answer(error):
-                raise
-            self.errors.note("acquire", error, may_end=False)
-            raise InternalError from error
-
-    def acquire_together(self, asked: Collection[Together]) -> bool:
-        """Grant all of these questions now, or do nothing."""
-        try:
-            return self.core.limiter.grant_together(asked, self.parts.clock.now())
-        except Exception as error:  # noqa: BLE001 -- nothing was taken; each is decided by itself
-            self.errors.note("acquire", error, may_end=False)
-            return False
-
-    def settle(self, name: Name, unused: Pair) -> Pair:
-        """Give back what a name did not use of its grants, or charge what it used beyond them."""
-        try:
-            return self.core.limiter.settle(name, unused, self.now())
-        except Exception as error:
-            if is_answer(error):
-                raise
-            self.errors.note("settle", error, may_end=False)
-            raise InternalError from error
-
-    def names_resolved(self) -> int:
-        """How many questions so far were the first of their name."""
-        return self.core.limiter.resolved_total
+    # The doors (rgd.ports.daemon); those that only look are in `looks`, those that decide in `answering`.
 
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
@@ -448,3 +410,11 @@ class RgdDaemon(Looks, Leasing):
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at
         return None if wake_at is None else max(0.0, (wake_at - self.now()) / NS_PER_S)
+
+
+class RgdDaemon(Agreeing, Answering):
+    """One running broker in one process; fulfils `rgd.ports.daemon.Daemon`."""
+
+    def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
+        self.limiter, self.leases = core.limiter, core.leases
+        super().__init__(core, parts, cluster)

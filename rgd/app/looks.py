@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from rgd.app.containment import InternalErrors, contained
 from rgd.app.stock_neighbours import StockNeighbours
 from rgd.core.broker.broker import Broker
-from rgd.core.buckets.decision import Name, Request
-from rgd.core.buckets.headroom import Headroom
+from rgd.core.buckets.decision import Request
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
@@ -52,11 +51,6 @@ class Looks:
         """The members known among these names, in their order."""
         also_pulsar = self.stock.senders if self.stock else ()
         return broker_views(self.core, self.now(), among, also_pulsar)
-
-    @contained("view")
-    def nearest(self, name: Name) -> Headroom | None:
-        """The limit nearest to refusing a name that was just granted."""
-        return self.core.limiter.nearest(name, self.now())
 
     @contained("view")
     def explain(self, name: Request) -> ExplainView:

@@ -7,10 +7,8 @@ dataclass of its own filled from the settings; lower layers read no settings.
 """
 
 import asyncio
-import gc
 import secrets
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -20,11 +18,8 @@ from typing import Final
 import structlog
 import uvloop
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.http.server import HttpServer
-from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.labels import topic_bounds
 from rgd.adapters.usagelog.files import log_folder
@@ -36,16 +31,17 @@ from rgd.app.backlog_telemetry import BacklogTelemetry
 from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
-from rgd.app.credentials import Credentials, tokens_of
-from rgd.app.daemon import Halted, Parts, RgdDaemon
+from rgd.app.credentials import Credentials
+from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.door_wiring import address_of, http_settings
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
 from rgd.app.live import Live
 from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
-from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.process import Halted, close_within, embedded_broker, foreseen, tune_interpreter
 from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
@@ -53,12 +49,10 @@ from rgd.app.telemetry import BUILD, Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.faults import Faults
 from rgd.config.settings import Settings
-from rgd.config.values import EMBEDDED, split_address
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS, NS_PER_S
-from rgd.errors import RgdError
 from rgd.version import __version__
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
@@ -69,16 +63,6 @@ READY_LOOK_S: Final = 0.05
 
 
 _log = structlog.get_logger("rgd")
-
-
-#: How long a thread may keep the interpreter while requests wait (Python's default is 5 ms).
-SWITCH_INTERVAL_S: Final = 0.0005
-
-#: A collection of the oldest generation looks at every object there is, and 200,000 resolved names
-#: keep requests waiting for 150 ms. Nearly all that lives long here is without cycles, so that one is
-#: left to once in some hundred million new objects. The younger ones look at some 15,000 objects at
-#: most (2 ms): with 100,000, ten thousand groups asked for the first time held requests up for 30 ms.
-GC_THRESHOLDS: Final = (5_000, 2, 10_000)
 
 
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
@@ -97,13 +81,12 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     events = RecentEvents()
     configure_logs(recent=events)
     check_credential_files(settings, Faults("settings"))
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_interpreter()
     try:
         uvloop.run(_serve(settings, events, insecure=insecure, say=say))
     except BaseExceptionGroup as group:
         # What somebody can do something about is one line, also where it came from among several tasks.
-        raise _foreseen(group) from group
+        raise foreseen(group) from group
 
 
 async def _serve(
@@ -114,7 +97,7 @@ async def _serve(
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, until.set)
     async with AsyncExitStack() as stack:
-        embedded = _embedded(settings)
+        embedded = embedded_broker(settings)
         url = settings.exchange.url
         if embedded is not None:
             stack.push_async_callback(embedded.stop)
@@ -135,7 +118,7 @@ async def _serve(
         exposition.also(credentials.samples)
         await server.open()
         stack.push_async_callback(server.close)
-        up = f"rgd starting broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
+        up = f"rgd starting broker={daemon.broker} listening={address_of(settings, server.port)} exchange={url}"
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [
@@ -156,21 +139,11 @@ async def _serve(
                     task.cancel()
         finally:
             # In every case without blocking: a stuck disk must not delay the exit.
-            await _close_within(stack, settings.shutdown_timeout_ms / 1000)
+            await close_within(stack, settings.shutdown_timeout_ms / 1000)
             ended = settings.broker.name
             _log.info("stopped", version=__version__, build=BUILD, broker=ended)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
-
-
-def _foreseen(group: BaseExceptionGroup) -> BaseException:
-    """The first error of a group, if every one of it is foreseen; otherwise the group."""
-    if group.split((RgdError, OSError))[1] is not None:
-        return group
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def _tell_ready(daemon: RgdDaemon) -> None:
@@ -183,26 +156,6 @@ async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) ->
     await until.wait()
     daemon.drain()
     server.drain()
-
-
-def _address(settings: Settings, server: HttpServer) -> str:
-    scheme = "https" if settings.http.tls_cert else "http"
-    host = settings.http.address[0]
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.port}"
-
-
-def _embedded(settings: Settings) -> EmbeddedBroker | None:
-    if settings.exchange.url != EMBEDDED:
-        return None
-    return EmbeddedBroker(settings.exchange.embedded_dir.expanduser())
-
-
-async def _close_within(stack: AsyncExitStack, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stack.aclose()
-    except TimeoutError:
-        _log.warning("gave up waiting for an orderly end", seconds=seconds)
 
 
 def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
@@ -304,38 +257,6 @@ def core_settings(
         peers_max=exchange.peers_max,
         backlog=settings.backlog.to_core(),
         stock_period_ns=exchange.pulsar_period_s * NS_PER_S if exchange.has_stock_brokers else 0,
-    )
-
-
-def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
-    """The door's settings; where the process may open few files, with fewer connections."""
-    http = settings.http
-    room = connections_room(raise_open_files(), settings.exchange.shards)
-    if room < http.connections_max:
-        _log.warning("few open files: fewer connections than http.connections_max", most=room)
-    tokens = Tokens() if http.tokens_file is None else tokens_of(http.tokens_file)
-    host, port = http.address
-    return HttpSettings(
-        host=host,
-        port=port,
-        probe_address=None if http.probe_listen is None else split_address(http.probe_listen),
-        unix_socket=http.unix_socket,
-        batch_max=http.batch_max,
-        body_max_bytes=http.body_max_bytes,
-        connections_max=min(http.connections_max, room),
-        connections_per_address_max=http.connections_per_address_max,
-        idle_timeout_s=http.idle_timeout_ms / 1000,
-        request_timeout_s=http.request_timeout_ms / 1000,
-        answer_timeout_s=http.answer_timeout_ms / 1000,
-        unread_max_bytes=http.unread_max_bytes,
-        bodies_max_bytes=http.bodies_max_bytes,
-        ungoverned=http.ungoverned,
-        tokens=tokens,
-        tls_cert=http.tls_cert,
-        tls_key=http.tls_key,
-        tls_client_ca=http.tls_client_ca,
-        shadow=http.shadow,
-        insecure=insecure,
     )
 
 

@@ -1,4 +1,4 @@
-"""Connections and malformed requests leave no reference cycles: those are collected rarely (`wiring.GC_THRESHOLDS`)."""
+"""Connections and malformed requests leave no reference cycles: those are collected rarely (`rgd.app.process.GC_THRESHOLDS`)."""
 
 import asyncio
 import gc

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app import wiring
 from rgd.app.containment import INTERNAL_ERRORS_MAX, SITES_MAX, InternalErrors
-from rgd.app.daemon import Halted
+from rgd.app.process import Halted
 from rgd.app.recent_events import RecentEvents
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
