@@ -29,7 +29,7 @@ from rgd.core.counts.counters import NO_SLOT
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
-from rgd.ports.daemon import Daemon
+from rgd.ports.answers import Answers
 
 CALLS: Final = 500
 REPEATS: Final = 600
@@ -127,7 +127,7 @@ def float_bucket_of(rate: float, *, spent: float) -> Ask:
 
 
 class LimiterAlone:
-    """As much of a daemon as an array needs (`rgd.ports.daemon.Daemon`)."""
+    """As much of a daemon as an array needs (`rgd.ports.answers.Answers`)."""
 
     def __init__(self) -> None:
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: (NO_SLOT, group.rates(kind)))
@@ -150,7 +150,7 @@ class LimiterAlone:
 def array_of(topics: int) -> Ask:
     """Asks with an array of questions about so many topics: from the body's bytes to the answer's."""
     daemon = LimiterAlone()
-    acquire = Acquire(cast("Daemon", daemon), HttpSettings())
+    acquire = Acquire(cast("Answers", daemon), HttpSettings())
     items = [
         {"tenant": "acme", "namespace": "orders", "topic": f"t{order % topics}"}
         | {"messages": 1 + order % 3, "bytes": 1000 + order, "attempt": 1}

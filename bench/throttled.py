@@ -31,7 +31,7 @@ from rgd.core.counts.counters import NO_SLOT
 from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos
-from rgd.ports.daemon import Daemon
+from rgd.ports.daemon import WholeDaemon
 from rgd.ports.metrics import Sample
 
 READS: Final = 2_000
@@ -118,7 +118,9 @@ class Nobody:
 
 async def serve(exposition: Exposition) -> float:
     """Processor seconds of the longest turn of the loop while the page is fetched."""
-    server = HttpServer(cast("Daemon", Nobody()), HttpSettings(port=0), metrics=exposition.render)
+    server = HttpServer(
+        cast("WholeDaemon", Nobody()), HttpSettings(port=0), metrics=exposition.render
+    )
     longest = 0.0
     async with server:
         url = f"http://127.0.0.1:{server.port}/metrics"

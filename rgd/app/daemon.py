@@ -66,7 +66,7 @@ from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.dialect import CompactDialect

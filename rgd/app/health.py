@@ -7,7 +7,7 @@ Pulsar must not take every local endpoint away.
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.mode import Mode
 from rgd.core.policies.model import OnUnknown
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 
 
 def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Health:

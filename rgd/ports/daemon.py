@@ -1,38 +1,25 @@
-"""The daemon's interface to the HTTP server: decide, read, change policies, health.
+"""The daemon's interface to the calls that read and change policies.
 
-Law: `acquire` is the fast path: a plain call that never waits. Every read is a bounded
-slice of work: a caller that needs more reads again, and others are served in between. A call
+Law: every read is a bounded slice of work: a caller that needs more reads again, and others are served in between. A call
 that changes policies returns when the change is in force on this daemon.
 
-`rgd.views.model` has the results of reads.
+`answers` has the calls that decide, `rgd.views.model` the results of reads.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
-from rgd.core.buckets.decision import Answer, Name, Request, Together
-from rgd.core.buckets.headroom import Headroom
+from rgd.core.buckets.decision import Request
 from rgd.core.buckets.throttled import Throttled
-from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Pair
+from rgd.ports.answers import Answers
 from rgd.ports.backlogs import BacklogDoor
 from rgd.views.model import BrokerView, ExplainView, GroupSlice, GroupView
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """`GET /readyz`."""
-
-    ready: bool
-    #: What is impaired, as text; the reason when it is not ready.
-    degraded: tuple[str, ...] = ()
-
-
 class Daemon(Protocol):
-    """The calls that the HTTP server may make."""
+    """The calls that read and change."""
 
     #: This broker's name and the cluster's (Pulsar's `cluster` label).
     broker: str
@@ -41,68 +28,6 @@ class Daemon(Protocol):
     @property
     def backlogs(self) -> BacklogDoor:
         """The backlogs of topics: reports in, checks, views."""
-
-    def acquire(self, request: Request) -> Answer:
-        """Decide one request now.
-
-        Raises:
-            UnknownGroup: `request.group` names no group.
-            InternalError: a bug; nothing was taken from any bucket.
-        """
-
-    def acquire_together(self, asked: Collection[Together]) -> bool:
-        """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
-
-    def nearest(self, name: Name) -> Headroom | None:
-        """The limit nearest to refusing a name that was just granted; None if none applies.
-
-        Raises:
-            InternalError: a bug.
-        """
-
-    def settle(self, name: Name, unused: Pair) -> Pair:
-        """Give back what a name did not use of its grants, or charge what it used beyond them.
-
-        Args:
-            name: as it was asked for.
-            unused: whole units; below 0 what was used beyond the grants.
-
-        Returns:
-            What was given back; below 0 what was charged.
-
-        Raises:
-            UnknownGroup: the name is of a group that does not exist.
-            InternalError: a bug.
-        """
-
-    def open_lease(self, request: LeaseRequest) -> LeaseAnswer | Answer:
-        """Give a lease; or an answer that grants nothing.
-
-        Raises:
-            UnknownGroup: the name is of a group that does not exist.
-            TooManyLeases: there is no room for one more.
-            InternalError: a bug.
-        """
-
-    def renew_lease(self, lease_id: str, renewal: Renewal) -> LeaseAnswer | Answer:
-        """Extend a lease and take what it lacks; or an answer that leaves it as it was.
-
-        Raises:
-            UnknownLease: it has expired or was released.
-            UnknownGroup: its group was deleted.
-            InternalError: a bug.
-        """
-
-    def release_lease(self, lease_id: str, left: Pair) -> Pair:
-        """End a lease, and give back what its caller has not spent; returns what was given back.
-
-        Raises:
-            UnknownLease: it has expired or was released; nothing was given back.
-            InternalError: a bug.
-        """
-
-    def names_resolved(self) -> int:
-        """The number of requests so far that were the first of their name, which cost much more."""
 
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
@@ -136,9 +61,6 @@ class Daemon(Protocol):
     def throttled_partitions(self, topic: str) -> list[str]:
         """The partitions of a partitioned topic whose dispatch was throttled lately."""
 
-    def health(self) -> Health:
-        """Whether shares are known, and what is degraded."""
-
     async def change(self, key: str, change: Change) -> None:
         """Change one policy; in force here when it returns.
 
@@ -168,3 +90,7 @@ class Daemon(Protocol):
             UnknownGroup: there is no such group.
             PoliciesReadOnly, ExchangeDown: as `change`.
         """
+
+
+class WholeDaemon(Answers, Daemon, Protocol):
+    """A daemon in one process."""

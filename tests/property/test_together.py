@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.reply import Call, reply_of
+from rgd.adapters.http.reply import Call
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Decision, Request, Together
 from rgd.core.buckets.level import BucketSettings
@@ -22,7 +22,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimi
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos
 from tests.support.limiter_alone import LimiterAlone, numbered, whole
-from tests.unit.adapters.http.small_daemon import SmallDaemon
+from tests.unit.adapters.http.small_daemon import SmallDaemon, reply_of
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACES = ("acme/orders", "acme/bills", "free/all")

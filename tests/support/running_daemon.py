@@ -29,7 +29,7 @@ from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
 from rgd.views.model import ExplainView

@@ -62,7 +62,7 @@ from rgd.core.policies.names import (
 )
 from rgd.core.units import Kind, Pair
 from rgd.errors import RgdError
-from rgd.ports.daemon import Daemon
+from rgd.ports.answers import Answers
 from rgd.ports.door import Ungoverned
 
 #: Names remembered; the one not asked for longest goes. At most some 50 MB of longest names.
@@ -99,7 +99,7 @@ class Acquire:
 
     def __init__(
         self,
-        daemon: Daemon,
+        daemon: Answers,
         settings: HttpSettings,
         turns: Turns | None = None,
         shadow: Shadow | None = None,

@@ -94,53 +94,6 @@ class Check:
         return reply._replace(headers={**reply.headers, **grant_headers(room, name[0])})
 
 
-def check_endpoints(check: Check) -> tuple[Endpoint, ...]:
-    """The calls."""
-    refused = AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason))
-    answers = {
-        200: ResponseSpec(
-            "It may.",
-            AcquireAnswer,
-            headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over", *REFUSAL_HEADERS[1:]),
-        ),
-        400: ResponseSpec("A name or an amount is malformed; it is named.", Reason),
-        403: ResponseSpec(
-            "No limit applies and http.ungoverned is deny; the token lacks the scope; or deny=403.",
-            refused,
-            headers_if_any=(*REFUSAL_HEADERS, "WWW-Authenticate"),
-        ),
-        404: ResponseSpec("There is no such group.", Reason),
-        413: ResponseSpec("More than can ever be granted at once.", refused),
-        429: ResponseSpec("It may not; or deny=429.", refused, headers_if_any=REFUSAL_HEADERS),
-        503: ResponseSpec(
-            "No policies are known yet; too many connections; or deny=503.",
-            refused,
-            headers_if_any=REFUSAL_HEADERS,
-        ),
-    }
-    return (
-        Endpoint(
-            method="*",
-            path=PATH,
-            scope=Scope.QUERY,
-            handler=check.answer,
-            is_hot=True,
-            summary="May a request pass? For nginx, Traefik and Envoy; names as query or X-Rgd-* headers.",
-            query=_QUERY,
-            answers=answers,
-        ),
-        Endpoint(
-            method="*",
-            path=f"{PATH}/{{rest:path}}",
-            scope=Scope.QUERY,
-            handler=check.answer_below,
-            is_hot=True,
-            summary="May a request pass? Names as X-Rgd-* headers; the rest of the path is the caller's.",
-            answers=answers,
-        ),
-    )
-
-
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _COUNT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 0, "maximum": COUNT_MAX}
 _QUERY: Final = (
@@ -151,6 +104,43 @@ _QUERY: Final = (
     Query("attempt", "1 is new work, more a retry.", {**_COUNT, "minimum": 1}),
     Query("deny", "The status of every refusal.", {"enum": [*DENY_STATUSES]}),
     Query("headers", "1: grants have the RateLimit headers too.", {"enum": [0, 1], "default": 0}),
+)
+_REFUSED: Final = AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason))
+_ANSWERS: Final = {
+    200: ResponseSpec(
+        "It may.",
+        AcquireAnswer,
+        headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over", *REFUSAL_HEADERS[1:]),
+    ),
+    400: ResponseSpec("A name or an amount is malformed; it is named.", Reason),
+    403: ResponseSpec(
+        "No limit applies and http.ungoverned is deny; the token lacks the scope; or deny=403.",
+        _REFUSED,
+        headers_if_any=(*REFUSAL_HEADERS, "WWW-Authenticate"),
+    ),
+    404: ResponseSpec("There is no such group.", Reason),
+    413: ResponseSpec("More than can ever be granted at once.", _REFUSED),
+    429: ResponseSpec("It may not; or deny=429.", _REFUSED, headers_if_any=REFUSAL_HEADERS),
+    503: ResponseSpec(
+        "No policies are known yet; too many connections; or deny=503.",
+        _REFUSED,
+        headers_if_any=REFUSAL_HEADERS,
+    ),
+}
+CHECK: Final = Endpoint(
+    method="*",
+    path=PATH,
+    scope=Scope.QUERY,
+    summary="May a request pass? For nginx, Traefik and Envoy; names as query or X-Rgd-* headers.",
+    query=_QUERY,
+    answers=_ANSWERS,
+)
+CHECK_BELOW: Final = Endpoint(
+    method="*",
+    path=f"{PATH}/{{rest:path}}",
+    scope=Scope.QUERY,
+    summary="May a request pass? Names as X-Rgd-* headers; the rest of the path is the caller's.",
+    answers=_ANSWERS,
 )
 
 

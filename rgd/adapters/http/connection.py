@@ -259,6 +259,10 @@ class Connection(asyncio.Protocol):
         return data
 
     @abstractmethod
+    def forget_heads(self) -> None:
+        """As `lanes.OpenLane`."""
+
+    @abstractmethod
     def _answer(self, data: bytes) -> None:
         """Answer every request that is whole; the rest waits."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgd.adapters.http.reply import JSON, Handler, HotHandler, StreamHandler
+from rgd.adapters.http.route_table import Route
 from rgd.ports.door import Scope
 
 
@@ -62,10 +63,11 @@ class Endpoint:
     path: str
     #: What a token must be good for; None: no token needed.
     scope: Scope | None
-    handler: Handler | HotHandler
     summary: str
     #: By status. Those that any call may give are added by `openapi`.
     answers: Mapping[int, ResponseSpec]
+    #: Of the plane; None: connections answer it (`hot`).
+    handler: Handler | None = None
     #: The type of its JSON body; None: it takes none.
     body: Any = None
     #: Whether it may be called without a body.
@@ -76,6 +78,15 @@ class Endpoint:
     stream: StreamHandler | None = None
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False
-    #: Whether the connection answers it, not the plane: its handler then answers at once, or makes an awaitable for
-    #: what takes more than one slice of work.
-    is_hot: bool = False
+
+    def route(self, handler: HotHandler | None = None) -> Route:
+        """What connections have to know of it."""
+        return Route(
+            self.method,
+            self.path,
+            self.scope,
+            is_probe=self.is_probe,
+            takes_body=self.body is not None,
+            takes_query=bool(self.query),
+            handler=handler,
+        )

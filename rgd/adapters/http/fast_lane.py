@@ -75,6 +75,11 @@ class Lane(Connection):
         return len(self._heads)
 
     @override
+    def forget_heads(self) -> None:
+        """As `lanes.OpenLane`."""
+        self._heads.clear()
+
+    @override
     def _answer(self, data: bytes) -> None:
         """Answer every request that is whole; the rest waits."""
         if self._chunked is not None:

@@ -70,22 +70,26 @@ class Gate:
             return False
         return True
 
-    def reply_to(
-        self,
-        error: Exception,
-        method: str,
-        route: str,
-        foresees: Callable[[Exception], Reply | None] = reply_to,
-    ) -> Reply:
-        """The answer to an error; one that nobody `foresees` is a bug, logged, and answered without its traceback."""
+    def reply_to(self, error: Exception, method: str, route: str) -> Reply:
+        """The answer to an error of a call that connections answer, as `reply_to_any`."""
         if isinstance(error, TokenMissing | ScopeMissing):
             self.unauthorised[error.why] += 1
-        foreseen = foresees(error)
-        if foreseen is not None:
-            return foreseen
-        log.error("request failed: %s %s", method, route, exc_info=error)
-        return INTERNAL
+        return reply_to_any(error, method, route)
 
     def count_malformed(self, status: int) -> None:
         """Count an answer to bytes that never became a request."""
         self.observe(OTHER_ROUTE, status, 0.0)
+
+
+def reply_to_any(
+    error: Exception,
+    method: str,
+    route: str,
+    foresees: Callable[[Exception], Reply | None] = reply_to,
+) -> Reply:
+    """The answer to an error; one that nobody `foresees` is a bug, logged, and answered without its traceback."""
+    foreseen = foresees(error)
+    if foreseen is not None:
+        return foreseen
+    log.error("request failed: %s %s", method, route, exc_info=error)
+    return INTERNAL

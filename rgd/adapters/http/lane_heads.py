@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl
 import httptools
 from multidict import CIMultiDict, MultiDict
 
-from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import (
     BadExpectation,
     BodyTooLarge,
@@ -25,7 +24,7 @@ from rgd.adapters.http.errors import (
 )
 from rgd.adapters.http.gate import OTHER_ROUTE
 from rgd.adapters.http.reply import NO_QUERY, Call
-from rgd.adapters.http.route_table import NO_PARTS, RouteTable
+from rgd.adapters.http.route_table import NO_PARTS, Route, RouteTable
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope
@@ -91,12 +90,12 @@ class Head:
         #: The tokens by which it was let pass; other ones have to look again.
         self.tokens: Tokens | None = None
 
-    def to(self, endpoint: Endpoint, parts: Mapping[str, str], handler: Callable[..., Any]) -> None:
+    def to(self, route: Route, parts: Mapping[str, str], handler: Callable[..., Any]) -> None:
         """It asks for this call."""
-        self.route, self.path, self.handler = endpoint.path, parts, handler
-        self.scope, self.is_probe = endpoint.scope, endpoint.is_probe
-        self.waits = endpoint.body is not None
-        if endpoint.query and self._raw_query:
+        self.route, self.path, self.handler = route.path, parts, handler
+        self.scope, self.is_probe = route.scope, route.is_probe
+        self.waits = route.takes_body
+        if route.takes_query and self._raw_query:
             self.query = MultiDict(parse_qsl(self._raw_query, keep_blank_values=True))
 
     def refuse(self, error: CallError) -> None:
@@ -151,7 +150,7 @@ def read_head(
     head: bytes,
     routes: RouteTable,
     length_max: int,
-    handler_of: Callable[[str, Endpoint, str], Callable[..., Any]],
+    handler_of: Callable[[str, Route, str], Callable[..., Any]],
 ) -> Head:
     """The head of a request. Where a call cannot be made as it is asked for, its handler raises the error.
 
@@ -185,7 +184,7 @@ def read_head(
     try:
         check_target(target)
         found = routes.find(read.method, read.raw_path)
-        read.to(*found, handler_of(read.method, found.endpoint, read.authorization))
+        read.to(*found, handler_of(read.method, found.route, read.authorization))
         if read.waits and length_max < read.length < UNKNOWN_LENGTH:
             raise BodyTooLarge(length_max)
         if read.waits and not read.is_old and "Expect" in headers:

@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from rgd.adapters.http.byte_limits import BodyBudget
-from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.forward import Asked, Forward, Pieces
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.guard import Bounds
 from rgd.adapters.http.lane_answers import LaneAnswers
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.route_table import RouteTable
+from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tls import Secured
 from rgd.ports.door import Scope
@@ -21,6 +20,9 @@ from rgd.ports.door import Scope
 
 class OpenLane(Secured, Protocol):
     """A connection."""
+
+    def forget_heads(self) -> None:
+        """There are other calls now: read every head again."""
 
     def close_if_idle(self) -> None:
         """Close unless a request is under way."""
@@ -64,18 +66,20 @@ class Lanes:
         self._is_empty = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def handler_of(self, method: str, endpoint: Endpoint, authorization: str) -> Callable[..., Any]:
-        """Who answers a call: its handler if it is hot, else the plane."""
-        return (
-            endpoint.handler
-            if endpoint.is_hot
-            else partial(self._pass_on, method, endpoint, authorization)
-        )
+    def replace_routes(self, routes: RouteTable) -> None:
+        """Put another list of calls in force; it counts from the next request on, on every connection."""
+        self.routes = routes
+        for lane in self.open:
+            lane.forget_heads()
 
-    def _pass_on(self, method: str, endpoint: Endpoint, authorization: str, call: Call) -> Pieces:
-        is_change = endpoint.scope is Scope.ADMIN
+    def handler_of(self, method: str, route: Route, authorization: str) -> Callable[..., Any]:
+        """Who answers a call: its handler if it is hot, else the plane."""
+        return route.handler or partial(self._pass_on, method, route, authorization)
+
+    def _pass_on(self, method: str, route: Route, authorization: str, call: Call) -> Pieces:
+        is_change = route.scope is Scope.ADMIN
         caller = self.gate.caller(authorization) if is_change else ""
-        return self._forward(Asked(method, endpoint.path, call, caller))
+        return self._forward(Asked(method, route.path, call, caller))
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let long work go on beside other requests."""

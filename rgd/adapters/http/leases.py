@@ -41,7 +41,7 @@ from rgd.core.leases.model import (
 )
 from rgd.core.policies.model import Rate
 from rgd.core.units import NS_PER_MS, RATE_MAX, Dimension, Kind, Pair, to_milli, to_units
-from rgd.ports.daemon import Daemon
+from rgd.ports.answers import Answers
 from rgd.ports.door import Scope, Ungoverned
 
 _opening = BodyDecoder(LeaseBody)
@@ -95,7 +95,7 @@ class Leases:
     """Leases on behalf of HTTP callers."""
 
     def __init__(
-        self, daemon: Daemon, settings: HttpSettings, shadow: Shadow | None = None
+        self, daemon: Answers, settings: HttpSettings, shadow: Shadow | None = None
     ) -> None:
         self._daemon = daemon
         self._shadow = shadow
@@ -199,59 +199,47 @@ _TAKING: Final = {
 }
 
 
-def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
-    """The calls."""
-    return (
-        Endpoint(
-            method="POST",
-            path="/v1/leases",
-            scope=Scope.QUERY,
-            handler=leases.open,
-            is_hot=True,
-            summary="Take tokens in advance, to spend them without asking.",
-            body=LeaseBody,
-            answers={
-                200: ResponseSpec(
-                    "The lease, perhaps with less than was wanted.",
-                    LeaseView,
-                    headers_if_any=_TOLD,
-                ),
-                404: ResponseSpec("There is no such group.", Reason),
-                **_TAKING,
-            },
+OPEN: Final = Endpoint(
+    method="POST",
+    path="/v1/leases",
+    scope=Scope.QUERY,
+    summary="Take tokens in advance, to spend them without asking.",
+    body=LeaseBody,
+    answers={
+        200: ResponseSpec(
+            "The lease, perhaps with less than was wanted.",
+            LeaseView,
+            headers_if_any=_TOLD,
         ),
-        Endpoint(
-            method="POST",
-            path="/v1/leases/{lease}/renew",
-            scope=Scope.QUERY,
-            handler=leases.renew,
-            is_hot=True,
-            summary="Extend a lease, and add what it lacks.",
-            body=RenewBody,
-            answers={
-                200: ResponseSpec(
-                    "The lease goes on; the amounts are added, perhaps 0.", LeaseView
-                ),
-                404: _UNKNOWN,
-                **_TAKING,
-            },
-        ),
-        Endpoint(
-            method="POST",
-            path="/v1/leases/{lease}/release",
-            scope=Scope.QUERY,
-            handler=leases.release,
-            is_hot=True,
-            summary="End a lease, and give back what was not spent.",
-            body=ReleaseBody,
-            answers={
-                200: ResponseSpec("What was given back.", ReleaseView),
-                400: _MALFORMED,
-                404: _UNKNOWN,
-                413: _TOO_LARGE,
-            },
-        ),
-    )
+        404: ResponseSpec("There is no such group.", Reason),
+        **_TAKING,
+    },
+)
+RENEW: Final = Endpoint(
+    method="POST",
+    path="/v1/leases/{lease}/renew",
+    scope=Scope.QUERY,
+    summary="Extend a lease, and add what it lacks.",
+    body=RenewBody,
+    answers={
+        200: ResponseSpec("The lease goes on; the amounts are added, perhaps 0.", LeaseView),
+        404: _UNKNOWN,
+        **_TAKING,
+    },
+)
+RELEASE: Final = Endpoint(
+    method="POST",
+    path="/v1/leases/{lease}/release",
+    scope=Scope.QUERY,
+    summary="End a lease, and give back what was not spent.",
+    body=ReleaseBody,
+    answers={
+        200: ResponseSpec("What was given back.", ReleaseView),
+        400: _MALFORMED,
+        404: _UNKNOWN,
+        413: _TOO_LARGE,
+    },
+)
 
 
 def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:

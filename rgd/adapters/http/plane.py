@@ -1,46 +1,108 @@
-"""Answers what the gate passes on: finds the call, waits for a turn, asks its handler.
+"""The calls that connections do not answer themselves: finds the call, waits for a turn, asks its handler.
 
 Law: whatever a handler raises is an answer, as in `plane_errors`; but where a stream has begun, it ends.
 
 `routes` lists the calls; what the gate has seen to already stands in `forward`.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
+from rgd.adapters.http import openapi
+from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.forward import Asked, Pieces, Stream
-from rgd.adapters.http.gate import Gate
+from rgd.adapters.http.gate import reply_to_any
+from rgd.adapters.http.group_patch import GroupPatch
+from rgd.adapters.http.groups import Groups
+from rgd.adapters.http.live import Live
+from rgd.adapters.http.log import Log
 from rgd.adapters.http.plane_errors import reply_to
-from rgd.adapters.http.reply import EVENT_STREAM, reply_of
-from rgd.adapters.http.turns import ReadTurns
+from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
+from rgd.adapters.http.reply import EVENT_STREAM, Call, MetricsPage, Reply, encode
+from rgd.adapters.http.routes import Doors, endpoints
+from rgd.adapters.http.scrapes import Scrapes
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.turns import ReadTurns, Turns
+from rgd.ports.daemon import Daemon
 from rgd.ports.door import CALLER, Scope
+from rgd.ports.live_door import LiveDoor
+from rgd.ports.log_door import LogDoor
+from rgd.ports.metrics import Sample
 
 #: Proxies are asked to pass on each message at once.
 _STREAM: Final = Stream({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
 class Plane:
-    """The calls that the gate does not answer itself.
+    """All calls but the hot ones.
 
     Args:
-        endpoints: all calls; hot ones are not asked for here.
-        gate: makes answers of errors.
-        reads: the turns of calls of the scope `read`.
+        daemon: reads and changes.
+        settings: the limits of calls.
+        metrics: the page of all figures.
+        needs_token: whether calls need a token now.
+        log_door: None: there is no usage log to ask.
+        live_door: None: there is no live view.
+        questions: the turns of long arrays, where hot calls are answered on the same loop.
     """
 
-    def __init__(self, endpoints: Iterable[Endpoint], gate: Gate, reads: ReadTurns) -> None:
-        self._endpoints = {(endpoint.method, endpoint.path): endpoint for endpoint in endpoints}
-        self._gate = gate
-        self._reads = reads
+    def __init__(  # noqa: PLR0913 -- the doors are two of seven
+        self,
+        daemon: Daemon,
+        settings: HttpSettings,
+        *,
+        metrics: MetricsPage,
+        needs_token: Callable[[], bool],
+        log_door: LogDoor | None = None,
+        live_door: LiveDoor | None = None,
+        questions: Turns | None = None,
+    ) -> None:
+        #: The turns of those who read: how much they did in one slice shows here.
+        self.reads = reads = ReadTurns(settings.reads_max, settings.reads_waiting_max)
+        self._live = None if live_door is None else Live(daemon, live_door, reads)
+        writing = asyncio.Lock()
+        #: All calls, the hot ones without anybody who answers them.
+        self.endpoints = endpoints(
+            Doors(
+                groups=Groups(daemon, writing, reads),
+                group_patch=GroupPatch(daemon, writing),
+                explain=Explain(daemon),
+                backlogs=Backlogs(daemon.backlogs, settings, questions or Turns(), reads),
+                pulsar_admin=PulsarAdmin(daemon, writing, reads),
+                scrapes=Scrapes(metrics, reads),
+                needs_token=needs_token,
+                openapi=self._describe,
+                log=None if log_door is None else Log(log_door),
+                live=self._live,
+            )
+        )
+        self.description = encode(openapi.document(self.endpoints))
+        self._answered = {
+            (endpoint.method, endpoint.path): (endpoint, endpoint.handler)
+            for endpoint in self.endpoints
+            if endpoint.handler is not None
+        }
+        #: What connections have to know of the calls that are passed on.
+        self.routes = tuple(endpoint.route() for endpoint, _ in self._answered.values())
+
+    def samples(self) -> list[Sample]:
+        """The figures of these calls as they stand now (docs/metrics.md)."""
+        return [Sample("rgd_http_live_streams", (), 0 if self._live is None else self._live.open)]
+
+    def drain(self) -> None:
+        """End all streams. Idempotent."""
+        if self._live is not None:
+            self._live.drain()
 
     async def forward(self, asked: Asked) -> Pieces:
         """As `forward.Forward`."""
-        method = "GET" if asked.method == "HEAD" else asked.method
-        endpoint = self._endpoints[method, asked.route]
         has_begun = False
         try:
+            endpoint, handler = self._answered[_method(asked), asked.route]
             if asked.caller:
                 CALLER.set(asked.caller)
             if endpoint.stream is not None and _wants_stream(asked):
@@ -51,16 +113,28 @@ class Plane:
                         yield message
                 return
             async with self._turn(endpoint):
-                reply = await reply_of(endpoint.handler(asked.call))
+                reply = await handler(asked.call)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
-            reply = self._gate.reply_to(exc, asked.method, asked.route, reply_to)
+            reply = reply_to_any(exc, asked.method, asked.route, reply_to)
         if not has_begun:
             yield reply
 
+    def is_read(self, asked: Asked) -> bool:
+        """Whether a request is of no use to a client that is gone."""
+        return self._answered[_method(asked), asked.route][0].scope is Scope.READ
+
     def _turn(self, endpoint: Endpoint) -> AbstractAsyncContextManager[Any]:
         if endpoint.scope is Scope.READ and not endpoint.is_probe:
-            return self._reads.taken()
+            return self.reads.taken()
         return nullcontext()
+
+    async def _describe(self, _call: Call) -> Reply:
+        return Reply(body=self.description)
+
+
+def _method(asked: Asked) -> str:
+    """As calls are listed: HEAD goes wherever GET goes."""
+    return "GET" if asked.method == "HEAD" else asked.method
 
 
 def _wants_stream(asked: Asked) -> bool:

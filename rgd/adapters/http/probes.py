@@ -1,27 +1,20 @@
-"""`/healthz`, `/readyz` and `/metrics`: what looks after the daemon.
+"""`/healthz` and `/readyz`: what looks after the daemon.
 
 Law: alive is not ready. `/readyz` is 503 until shares are known and while the
 daemon drains; an exchange that is away only degrades it, because an outage of
 Pulsar must not take every local endpoint away. Where there are tokens, only who may read hears reasons: they
-have paths and names. Everybody else hears what is degraded.
-
-How metrics are rendered is `rgd.adapters.metrics`' business: in slices, each in a turn of those who read.
-Here only so many scrapes may be under way.
+have paths and names. Everybody else hears what is degraded. `scrapes` has `/metrics`.
 """
 
 from typing import Final
 
 from msgspec import Struct
 
-from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.gate import Gate
-from rgd.adapters.http.reply import Call, MetricsPage, Reply, json_reply
-from rgd.adapters.http.turns import Turns
-from rgd.ports.daemon import Daemon
+from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.ports.answers import Answers
 from rgd.ports.door import Scope
-
-#: Scrapes at work or waiting; the next one is answered 503.
-SCRAPES_MAX: Final = 4
 
 
 class Alive(Struct):
@@ -48,12 +41,9 @@ class NotReady(Struct, omit_defaults=True):
 class Probes:
     """Answers those who look after the daemon."""
 
-    def __init__(self, daemon: Daemon, metrics: MetricsPage, turns: Turns, gate: Gate) -> None:
+    def __init__(self, daemon: Answers, gate: Gate) -> None:
         self._daemon = daemon
-        self._metrics = metrics
-        self._turns = turns
         self._gate = gate
-        self._scrapes = 0
         #: Set when the daemon is about to stop: send no new traffic.
         self.draining = False
 
@@ -76,15 +66,23 @@ class Probes:
             return json_reply(NotReady(ready=False, reason=reason, degraded=degraded), status=503)
         return json_reply(Ready(ready=True, degraded=degraded))
 
-    async def metrics(self, call: Call) -> Reply:
-        """The metrics in the format that the Accept header asks for."""
-        if self._scrapes >= SCRAPES_MAX:
-            raise Overloaded(f"{SCRAPES_MAX} scrapes of /metrics are under way already")
-        self._scrapes += 1
-        try:
-            body, content_type = await self._metrics(
-                call.headers.get("Accept", ""), self._turns.next
-            )
-        finally:
-            self._scrapes -= 1
-        return Reply(body=body, content_type=content_type)
+
+HEALTHZ: Final = Endpoint(
+    method="GET",
+    path="/healthz",
+    scope=None,
+    is_probe=True,
+    summary="Whether the process is alive.",
+    answers={200: ResponseSpec("It is.", Alive)},
+)
+READYZ: Final = Endpoint(
+    method="GET",
+    path="/readyz",
+    scope=None,
+    is_probe=True,
+    summary="Whether traffic should come here.",
+    answers={
+        200: ResponseSpec("Shares are known; `degraded` says what works less well.", Ready),
+        503: ResponseSpec("Shares are not known yet, or it drains.", NotReady),
+    },
+)

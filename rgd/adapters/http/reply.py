@@ -54,7 +54,7 @@ Handler = Callable[[Call], Awaitable[Reply]]
 #: A stream instead of an answer: a place in it, from which messages come until it ends.
 StreamHandler = Callable[[Call], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 
-#: A call of which there are many (`Endpoint.is_hot`): no coroutine, unless the work is long.
+#: A call that connections answer (`hot`): no coroutine, unless the work is long.
 HotHandler = Callable[[Call], Answering]
 
 #: Renders the metrics for an Accept header, in slices: the page and its content type.
@@ -84,11 +84,6 @@ def json_reply(
 def says_true(call: Call, name: str) -> bool:
     """Whether a query says true, in any case; anything else is false, as in Pulsar."""
     return call.query.get(name, "").lower() == "true"
-
-
-async def reply_of(answering: Answering) -> Reply:
-    """The reply, once it is there."""
-    return answering if isinstance(answering, Reply) else await answering
 
 
 NO_CONTENT: Final = Reply(204)

@@ -1,60 +1,23 @@
-"""The HTTP server of one daemon: put together, opened, drained and closed.
+"""The HTTP server of one daemon in one process: its `front`, and the `plane` behind it."""
 
-Law: from `open` to `close` every request gets an answer; `close` lets those in
-flight end. Settings that would let strangers in are refused before anything is
-opened.
-
-A connection is a `fast_lane.Lane`, the list of calls `routes`, the sockets
-`listening`. How long the daemon lives is `rgd.app`'s business.
-"""
-
-import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Self
+from collections.abc import Callable
 
-from rgd.adapters.http import openapi
-from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.backlogs import Backlogs
-from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
-from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
-from rgd.adapters.http.explain import Explain
-from rgd.adapters.http.fast_lane import Lane
-from rgd.adapters.http.gate import Gate
-from rgd.adapters.http.group_patch import GroupPatch
-from rgd.adapters.http.groups import Groups
-from rgd.adapters.http.guard import Bounds
-from rgd.adapters.http.lanes import Lanes
-from rgd.adapters.http.leases import Leases
-from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
-from rgd.adapters.http.live import Live
-from rgd.adapters.http.log import Log
+from typing_extensions import override
+
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.front import Front, observe_nothing
 from rgd.adapters.http.plane import Plane
-from rgd.adapters.http.probes import Probes
-from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
-from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
-from rgd.adapters.http.route_table import RouteTable
-from rgd.adapters.http.routes import Doors, endpoints
-from rgd.adapters.http.settings import HttpSettings, check
-from rgd.adapters.http.settle import Settle
-from rgd.adapters.http.shadow import Shadow
-from rgd.adapters.http.tls import Certificates, Greeting, Secured, end_others
-from rgd.adapters.http.tokens import Tokens
+from rgd.adapters.http.reply import MetricsPage, Observer
+from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import ReadTurns, Turns
-from rgd.ports.daemon import Daemon
-from rgd.ports.door import Ungoverned
+from rgd.ports.daemon import WholeDaemon
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
 
 
-def observe_nothing(route: str, status: int, seconds: float) -> None:
-    """The observer of a server that nobody counts."""
-
-
-class HttpServer:
+class HttpServer(Front):
     """The door to one daemon; an async context manager.
 
     Raises:
@@ -63,7 +26,7 @@ class HttpServer:
 
     def __init__(  # noqa: PLR0913 -- the doors are two of seven
         self,
-        daemon: Daemon,
+        daemon: WholeDaemon,
         settings: HttpSettings,
         *,
         metrics: MetricsPage,
@@ -72,204 +35,41 @@ class HttpServer:
         observe: Observer = observe_nothing,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        check(settings)
-        self._settings = settings
-        self._bodies = BodyBudget(settings.bodies_max_bytes)
-        self._bounds = _bounds_of(settings)
-        #: The turns of those who read: how much they did in one slice shows here.
-        self.reads = ReadTurns(settings.reads_max, settings.reads_waiting_max)
         questions = Turns()
-        self._shadow: Shadow | None = None
-        if settings.shadow:
-            self._shadow = Shadow(denies_ungoverned=settings.ungoverned == Ungoverned.DENY)
-        self._acquire = Acquire(daemon, settings, questions, self._shadow)
-        self._gate = Gate(settings.tokens, observe, clock)
-        self._probes = Probes(daemon, metrics, self.reads, self._gate)
-        self._live = None if live_door is None else Live(daemon, live_door, self.reads)
-        writing = asyncio.Lock()
-        self.endpoints = endpoints(
-            Doors(
-                acquire=self._acquire,
-                settle=Settle(daemon, settings, questions),
-                leases=Leases(daemon, settings, self._shadow),
-                groups=Groups(daemon, writing, self.reads),
-                group_patch=GroupPatch(daemon, writing),
-                explain=Explain(daemon),
-                nearest=daemon.nearest,
-                backlogs=Backlogs(daemon.backlogs, settings, questions, self.reads),
-                pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
-                probes=self._probes,
-                gate=self._gate,
-                openapi=self._describe,
-                log=None if log_door is None else Log(log_door),
-                live=self._live,
-            )
+        self.plane = Plane(
+            daemon,
+            settings,
+            metrics=metrics,
+            needs_token=lambda: bool(self.tokens),
+            log_door=log_door,
+            live_door=live_door,
+            questions=questions,
         )
-        self._description = Reply(body=encode(openapi.document(self.endpoints)))
-        self.routes = RouteTable(self.endpoints)
-        self._plane = Plane(self.endpoints, self._gate, self.reads)
-        #: Those of `settings.port` and the unix socket; None before it is open.
-        self._lanes: Lanes | None = None
-        #: Those of `probe_address`, and its port once open.
-        self._probe_lanes: Lanes | None = None
-        self.probe_port: int | None = None
-        #: None without TLS.
-        self._greeting: Greeting | None = None
-        self._listeners: list[asyncio.Server] = []
-        self._unix_socket: UnixSocket | None = None
-        self._port = settings.port
+        super().__init__(
+            daemon,
+            settings,
+            self.plane.forward,
+            observe=observe,
+            clock=clock,
+            questions=questions,
+        )
+        self.serve(self.plane.routes)
 
     @property
-    def port(self) -> int:
-        """The TCP port: the configured one, and once open the one that is listened on."""
-        return self._port
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All calls."""
+        return self.plane.endpoints
 
     @property
-    def item_faults(self) -> Mapping[int, int]:
-        """Faulty items of arrays so far, by status: bad input that no status line shows."""
-        return self._acquire.item_faults
+    def reads(self) -> ReadTurns:
+        """The turns of those who read."""
+        return self.plane.reads
 
+    @override
     def samples(self) -> list[Sample]:
-        """The door's figures as they stand now (docs/metrics.md)."""
-        connections, unread = self._bounds.connections, self._bounds.unread
-        return [
-            Sample("rgd_http_connections", (), connections.open),
-            Sample("rgd_http_live_streams", (), 0 if self._live is None else self._live.open),
-            *(
-                Sample("rgd_http_connections_refused_total", (why,), connections.refused[why])
-                for why in Refused
-            ),
-            *(
-                Sample("rgd_http_connections_closed_total", (why,), connections.closed[why])
-                for why in Closed
-            ),
-            *(
-                Sample("rgd_http_shadow_total", (what,), count)
-                for what, count in (self._shadow.counts.items() if self._shadow else ())
-            ),
-            *(
-                Sample("rgd_http_unauthorised_total", (why,), count)
-                for why, count in self._gate.unauthorised.items()
-            ),
-            Sample("rgd_http_unread_bytes", (), unread.total),
-            Sample("rgd_http_body_bytes", (), self._bodies.used),
-        ]
+        return [*super().samples(), *self.plane.samples()]
 
-    async def open(self) -> None:
-        """Listen.
-
-        Raises:
-            Unavailable: an address cannot be taken; the message says what to do.
-            ConfigError: the certificate cannot be used.
-        """
-        settings = self._settings
-        self._lanes = self._lanes_within(self._bounds)
-        accept = partial(Lane, self._lanes)
-        address = settings.host, settings.port
-        try:
-            if settings.tls_cert is None or settings.tls_key is None:
-                listener = await listen_tcp(accept, address)
-            else:
-                certificates = Certificates(
-                    settings.tls_cert, settings.tls_key, settings.tls_client_ca
-                )
-                self._greeting = Greeting(accept, self._bounds, certificates)
-                listener = await listen_tcp(self._greeting, address)
-            self._listeners.append(listener)
-            self._port = listener.sockets[0].getsockname()[1]
-            if settings.unix_socket is not None:
-                listener, self._unix_socket = await listen_unix(accept, settings.unix_socket)
-                self._listeners.append(listener)
-            if settings.probe_address is not None:
-                await self._listen_for_probes(settings.probe_address)
-        except BaseException:
-            await self.close()
-            raise
-
-    async def _listen_for_probes(self, address: tuple[str, int]) -> None:
-        # No room for ordinary connections: all are in the reserve, which may ask for probes only.
-        bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
-        self._probe_lanes = self._lanes_within(bounds)
-        accept = partial(Lane, self._probe_lanes)
-        listener = await listen_tcp(accept, address, "http.probe_listen")
-        self._listeners.append(listener)
-        self.probe_port = listener.sockets[0].getsockname()[1]
-
-    def _lanes_within(self, bounds: Bounds) -> Lanes:
-        return Lanes(
-            self.routes, self._settings, self._gate, self._bodies, bounds, self._plane.forward
-        )
-
-    def replace_tokens(self, tokens: Tokens) -> None:
-        """Put other tokens in force; they count from the next request on, on every connection.
-
-        Without any, everybody could ask: where tokens are needed to listen, none is refused.
-
-        Raises:
-            ConfigError: the address that is listened on needs tokens.
-        """
-        check(replace(self._settings, tokens=tokens))
-        self._gate.tokens = tokens
-
-    def reload_certificate(self) -> None:
-        """Read the certificate, its key and the clients' authority again; new handshakes use them.
-
-        Where the authority is another one, connections that were accepted by the old one end.
-
-        Raises:
-            ConfigError: they cannot be used; the old ones stay in force.
-        """
-        if self._greeting is None:
-            return
-        certificates = self._greeting.certificates
-        before = certificates.authority
-        certificates.load()
-        if certificates.authority != before:
-            self._greeting.start(end_others(self.connections(), certificates.authority))
-
-    def connections(self) -> Iterator[Secured]:
-        """The connections that are open, but those of probes alone."""
-        yield from () if self._lanes is None else self._lanes.open
-
+    @override
     def drain(self) -> None:
-        """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
-        self._probes.draining = self._gate.draining = True
-        if self._live is not None:
-            self._live.drain()
-
-    async def close(self) -> None:
-        """Stop listening and let what is in flight end, within `close_timeout_s`. Idempotent."""
-        self.drain()
-        if self._unix_socket is not None:
-            self._unix_socket.remove()
-            self._unix_socket = None
-        while self._listeners:
-            self._listeners.pop().close()
-        open_lanes = [lanes for lanes in (self._probe_lanes, self._lanes) if lanes is not None]
-        self._probe_lanes = self._lanes = None
-        # Those that were just accepted get their first turn.
-        await asyncio.sleep(0)
-        if self._greeting is not None:
-            self._greeting.close()
-        async with asyncio.TaskGroup() as ending:
-            for lanes in open_lanes:
-                ending.create_task(lanes.shutdown(self._settings.close_timeout_s))
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_exception: object) -> None:
-        await self.close()
-
-    async def _describe(self, _call: Call) -> Reply:
-        return self._description
-
-
-def _bounds_of(settings: HttpSettings) -> Bounds:
-    return Bounds(
-        ConnectionLimits(settings.connections_max, settings.connections_per_address_max),
-        UnreadAnswers(settings.unread_max_bytes),
-        request_timeout_s=settings.request_timeout_s,
-        answer_timeout_s=settings.answer_timeout_s,
-    )
+        super().drain()
+        self.plane.drain()

@@ -22,7 +22,7 @@ from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.core.units import Pair
 from rgd.errors import RgdError
-from rgd.ports.daemon import Daemon
+from rgd.ports.answers import Answers
 from rgd.ports.door import Scope
 
 #: Points of work of an item that is at fault: its error text has to be made.
@@ -42,7 +42,7 @@ class SettleAnswer(Struct, gc=False):
 class Settle:
     """Settles on behalf of HTTP callers."""
 
-    def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns) -> None:
+    def __init__(self, daemon: Answers, settings: HttpSettings, turns: Turns) -> None:
         self._settle_with = daemon.settle
         self._batch_max = settings.batch_max
         self._turns = turns
@@ -80,25 +80,19 @@ class Settle:
         return SettleAnswer(*self._settle_with(name_of(body), unused))
 
 
-def settle_endpoints(settle: Settle) -> tuple[Endpoint, ...]:
-    """The call."""
-    return (
-        Endpoint(
-            method="POST",
-            path="/v1/settle",
-            scope=Scope.QUERY,
-            handler=settle.answer,
-            is_hot=True,
-            summary="Give back what was granted and not used, or charge what was used beyond it.",
-            body=AnyOf((SettleBody, ArrayOf(SettleBody))),
-            answers={
-                200: ResponseSpec(
-                    "What was given back (below 0: charged); for an array the answers in order.",
-                    AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason))))),
-                ),
-                400: ResponseSpec("The body is malformed; the field is named.", Reason),
-                404: ResponseSpec("There is no such group.", Reason),
-                413: ResponseSpec("The body or the array is too large.", Reason),
-            },
+SETTLE: Final = Endpoint(
+    method="POST",
+    path="/v1/settle",
+    scope=Scope.QUERY,
+    summary="Give back what was granted and not used, or charge what was used beyond it.",
+    body=AnyOf((SettleBody, ArrayOf(SettleBody))),
+    answers={
+        200: ResponseSpec(
+            "What was given back (below 0: charged); for an array the answers in order.",
+            AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason))))),
         ),
-    )
+        400: ResponseSpec("The body is malformed; the field is named.", Reason),
+        404: ResponseSpec("There is no such group.", Reason),
+        413: ResponseSpec("The body or the array is too large.", Reason),
+    },
+)

@@ -190,7 +190,7 @@ async def open_door(
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         doors.append(Door(server, served, session))
         async with server:
-            doors[0].description = described(server._description.body)
+            doors[0].description = described(server.plane.description)
             yield doors[0]
 
 

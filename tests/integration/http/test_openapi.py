@@ -45,7 +45,7 @@ async def test_it_describes_exactly_what_the_router_answers(door: Door) -> None:
         # HEAD goes wherever GET goes, which the description says once, in words.
         for asked in (method, "HEAD") if method == "GET" else (method,):
             found = door.server.routes.find(asked, path)
-            assert found.endpoint.path.replace(":path}", "}") == path
+            assert found.route.path.replace(":path}", "}") == path
     assert len(listed) == sum(len(ANY) if one.method == "*" else 1 for one in door.server.endpoints)
     assert "HEAD goes wherever GET goes" in document["info"]["description"]
 

@@ -7,9 +7,9 @@ import asyncio
 
 import pytest
 
-from rgd.adapters.http.probes import SCRAPES_MAX
+from rgd.adapters.http.scrapes import SCRAPES_MAX
 from rgd.adapters.http.settings import HttpSettings
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 from rgd.ports.metrics import Rest
 from tests.integration.http.door import METRICS_TYPE, Door, Observed, open_door
 

@@ -9,7 +9,7 @@ import pytest
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 from rgd.ports.door import Scope, digest_of
 from tests.support.certificates import make_certificate
 from tests.support.running_daemon import RunningDaemon, running_daemon

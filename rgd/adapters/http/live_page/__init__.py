@@ -4,12 +4,12 @@ Law: what the page shows it asks of `/v1`, with a token that only its memory has
 elsewhere, run no inline script, and be framed by nobody. The files have no build step; `live.js` is what browsers run.
 """
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
-from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.reply import Call, Handler, Reply
 
 _POLICY: Final = (
@@ -34,14 +34,14 @@ _FILES: Final = {
 }
 
 
-def page_endpoints(gate: Gate) -> tuple[Endpoint, ...]:
+def page_endpoints(needs_token: Callable[[], bool]) -> tuple[Endpoint, ...]:
     """The files; the page is told whether it has to ask for a token."""
     return tuple(
         Endpoint(
             method="GET",
             path=path,
             scope=None,
-            handler=_handler(Reply(200, _read(file), _HEADERS, content_type), gate),
+            handler=_handler(Reply(200, _read(file), _HEADERS, content_type), needs_token),
             summary=summary,
             answers={
                 200: ResponseSpec("The file.", str, content_type=content_type.partition(";")[0])
@@ -51,11 +51,11 @@ def page_endpoints(gate: Gate) -> tuple[Endpoint, ...]:
     )
 
 
-def _handler(reply: Reply, gate: Gate) -> Handler:
+def _handler(reply: Reply, needs_token: Callable[[], bool]) -> Handler:
     asking = reply._replace(body=reply.body.replace(b"<html ", b'<html data-token="needed" ', 1))
 
     async def answer(_call: Call) -> Reply:
-        return asking if gate.tokens else reply
+        return asking if needs_token() else reply
 
     return answer
 

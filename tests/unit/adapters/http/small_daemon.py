@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from rgd.adapters.http.reply import Answering, Reply
 from rgd.app.backlogs import Backlogs
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
@@ -42,7 +43,7 @@ from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, recor
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import PPM
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair, to_units
-from rgd.ports.daemon import Health
+from rgd.ports.answers import Health
 from rgd.ports.exchange import ExchangeDown
 from rgd.views.model import (
     BrokerView,
@@ -109,7 +110,7 @@ class SmallClock:
 
 
 class SmallDaemon:
-    """Implements `rgd.ports.daemon.Daemon` for one broker alone: its share is the quota."""
+    """Implements `rgd.ports.daemon.WholeDaemon` for one broker alone: its share is the quota."""
 
     def __init__(self, snapshot: PolicySnapshot | None = None, bounds: Bounds = BOUNDS) -> None:
         self.broker = "broker-1"
@@ -304,3 +305,8 @@ def _view(told: Rates) -> RatesView:
         return None if rate is None else to_units(rate)
 
     return RatesView(units(told.messages), units(told.bytes))
+
+
+async def reply_of(answering: Answering) -> Reply:
+    """The reply of a hot call, once it is there."""
+    return answering if isinstance(answering, Reply) else await answering

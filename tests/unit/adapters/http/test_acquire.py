@@ -12,13 +12,13 @@ import pytest
 from rgd.adapters.http.acquire import Acquire, request_of
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.reply import Call, reply_of
+from rgd.adapters.http.reply import Call
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvalidName, InvariantBroken
 from rgd.core.units import Kind, Pair
-from tests.unit.adapters.http.small_daemon import SmallDaemon
+from tests.unit.adapters.http.small_daemon import SmallDaemon, reply_of
 
 EU = "persistent://acme/orders/eu"
 ORDERS = {"tenant": "acme", "namespace": "orders"}

@@ -2,15 +2,8 @@
 
 import pytest
 
-from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import NoSuchPath
-from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
-from rgd.adapters.http.route_table import RouteTable
-
-
-def answer(_call: Call) -> Reply:
-    return NO_CONTENT
-
+from rgd.adapters.http.route_table import Route, RouteTable
 
 CALLS = (
     "GET /a",
@@ -21,7 +14,7 @@ CALLS = (
     "* /d/{rest:path}",
 )
 TABLE = RouteTable(
-    Endpoint(method=method, path=path, scope=None, handler=answer, summary="", answers={})
+    Route(method, path, None, is_probe=False, takes_body=False, takes_query=False)
     for method, path in (call.split(" ") for call in CALLS)
 )
 
@@ -43,7 +36,7 @@ TABLE = RouteTable(
 )
 def test_a_call_is_found(method: str, path: str, call: str, parts: dict[str, str]) -> None:
     found = TABLE.find(method, path)
-    assert f"{found.endpoint.method} {found.endpoint.path}" == call
+    assert f"{found.route.method} {found.route.path}" == call
     assert found.parts == parts
 
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.reply import Call, Reply, reply_of
+from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.model import OnUnknown
-from tests.unit.adapters.http.small_daemon import SmallDaemon
+from tests.unit.adapters.http.small_daemon import SmallDaemon, reply_of
 
 ORDERS = {"tenant": "acme", "namespace": "orders"}
 

@@ -1,0 +1,59 @@
+"""`/metrics`.
+
+Law: only so many scrapes are under way. How a page is rendered is `rgd.adapters.metrics`' business: in slices, each in a
+turn of those who read.
+"""
+
+from typing import Final
+
+from rgd.adapters.http.answers import Reason
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
+from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.reply import Call, MetricsPage, Reply
+from rgd.adapters.http.turns import Turns
+from rgd.ports.door import Scope
+
+#: Scrapes at work or waiting; the next one is answered 503.
+SCRAPES_MAX: Final = 4
+
+
+class Scrapes:
+    """Answers Prometheus."""
+
+    def __init__(self, metrics: MetricsPage, turns: Turns) -> None:
+        self._metrics = metrics
+        self._turns = turns
+        self._scrapes = 0
+
+    async def answer(self, call: Call) -> Reply:
+        """The metrics in the format that the Accept header asks for."""
+        if self._scrapes >= SCRAPES_MAX:
+            raise Overloaded(f"{SCRAPES_MAX} scrapes of /metrics are under way already")
+        self._scrapes += 1
+        try:
+            body, content_type = await self._metrics(
+                call.headers.get("Accept", ""), self._turns.next
+            )
+        finally:
+            self._scrapes -= 1
+        return Reply(body=body, content_type=content_type)
+
+
+def scrape_endpoints(scrapes: Scrapes) -> tuple[Endpoint, ...]:
+    """The call."""
+    return (
+        Endpoint(
+            method="GET",
+            path="/metrics",
+            scope=Scope.READ,
+            handler=scrapes.answer,
+            is_probe=True,
+            summary="Metrics for Prometheus.",
+            answers={
+                200: ResponseSpec(
+                    "In the format that Accept asks for.", str, content_type="text/plain"
+                ),
+                503: ResponseSpec("Too many scrapes at once.", Reason, headers=("Retry-After",)),
+            },
+        ),
+    )
