@@ -413,7 +413,7 @@ class Agreeing(Looks):
 
 
 class RgdDaemon(Agreeing, Answering):
-    """One running broker in one process; fulfils `rgd.ports.daemon.Daemon`."""
+    """One running broker in one process; fulfils `rgd.ports.daemon.WholeDaemon`."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
         self.limiter, self.leases = core.limiter, core.leases
