@@ -1,6 +1,6 @@
 """The front alone, as a process has it that only answers.
 
-Not covered: the way from it to the plane (test_relay.py), what hot calls answer (test_acquire.py and others).
+Not covered: what hot calls answer (test_acquire.py and others).
 """
 
 import subprocess
