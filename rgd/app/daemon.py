@@ -137,7 +137,7 @@ class Agreeing(Looks):
         self._alarms = AlarmLog(self.broker)
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
-        core.limiter.news.on_news = self._poked.set
+        core.gate.news.on_news = self._poked.set
         # Before any door opens: nothing is decided without policies.
         self._on_snapshot(parts.policies.snapshot(), 0)
 

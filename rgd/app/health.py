@@ -15,7 +15,7 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
     if is_draining:
         return Health(ready=False, degraded=("draining", *notes))
     degraded = list(notes)
-    unknown = broker.limiter.unknown
+    unknown = broker.unknown
     if unknown is not None:
         told = "refused" if unknown is OnUnknown.DENY else "granted"
         degraded.insert(0, f"no policies are known: every request is {told} (policies.unknown)")

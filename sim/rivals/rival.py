@@ -20,6 +20,7 @@ from rgd.core.broker.events import (
     BacklogsReported,
     BacklogsWithdrawn,
     Event,
+    GroupsAsked,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -84,7 +85,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case StateAnnounced() | ShardOpened():
+            case StateAnnounced() | ShardOpened() | GroupsAsked():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.

@@ -27,6 +27,7 @@ from rgd.core.broker.events import (
     BacklogsReported,
     BacklogsWithdrawn,
     Event,
+    GroupsAsked,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -44,7 +45,7 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.mode import Mode, Signal
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
-from rgd.core.broker.parts import limiter_of, peers_of
+from rgd.core.broker.parts import gate_of, local, peers_of
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
@@ -54,6 +55,7 @@ from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
+from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
@@ -62,8 +64,9 @@ from rgd.core.exchange.messages import (
 )
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.gate.port import Gate
 from rgd.core.leases.leases import Leases
-from rgd.core.policies.model import Group, GroupKey, Rates
+from rgd.core.policies.model import Group, GroupKey, OnUnknown, Rates
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot, changes_between
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import Kind, Nanos
@@ -75,9 +78,15 @@ FAULTY_WAKES_MAX: Final = 8
 
 
 class Broker:
-    """The state of one member; the module states its laws."""
+    """The state of one member; the module states its laws.
 
-    def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
+    Args:
+        settings: they do not change.
+        now: the time of the start.
+        gate: answers requests; without one the broker makes its own.
+    """
+
+    def __init__(self, settings: BrokerSettings, now: Nanos, gate: Gate | None = None) -> None:
         # The peers compute with the bounded weight, so this broker does, too.
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
@@ -87,13 +96,14 @@ class Broker:
         self.index = GroupIndex(settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
-        self.limiter = limiter_of(settings, self._first_share)
-        self.sharing = Sharing(settings, self.usage, self.peers, self.link, self.limiter)
+        self.gate = gate or gate_of(settings, self._first_share)
+        self.sharing = Sharing(settings, self.usage, self.peers, self.link, self.gate)
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
-        self.leases = Leases(self.limiter, settings.bounds.leases)
-        self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
-        self.rounds = Rounds(settings, self.limiter.news, self.sharing, self.index)
+        #: How requests are answered while no policies are known; None: they are known.
+        self.unknown: OnUnknown | None = None
+        self.backlogs = BacklogStore(settings.backlog, self.gate.block, settings.bounds.backlog)
+        self.rounds = Rounds(settings, self.gate.news, self.sharing, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
@@ -120,6 +130,16 @@ class Broker:
         self._round_end = now
         self._handlers = self._handlers_by_event()
         self._slices = self._round_robin()
+
+    @property
+    def limiter(self) -> Limiter:
+        """The fast path of requests, where the gate is in this process."""
+        return local(self.gate).limiter
+
+    @property
+    def leases(self) -> Leases:
+        """The fast path of leases, where the gate is in this process."""
+        return local(self.gate).leases
 
     @property
     def mode(self) -> Mode:
@@ -217,7 +237,7 @@ class Broker:
             self.membership.check_at,
             self.sharing.due_at,
             self.exchange_state.due_at,
-            now if self.limiter.is_behind else None,
+            now if self.gate.is_behind else None,
             now if self.slots.is_behind else None,
             self.backlogs.due_at(now),
             self.stock.due_at(now),
@@ -233,6 +253,7 @@ class Broker:
             ShardOpened: self._on_shard_opened,
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
+            GroupsAsked: self._on_groups_asked,
             BacklogsReported: self._on_backlogs_reported,
             BacklogsWithdrawn: self._on_backlogs_withdrawn,
             BacklogEvicted: self._on_backlog_evicted,
@@ -297,7 +318,7 @@ class Broker:
         return ()
 
     def _clean_up(self, now: Nanos) -> Iterable[Effect]:
-        self.limiter.work(now)
+        self.gate.work(now)
         self.slots.work()
         return ()
 
@@ -332,21 +353,26 @@ class Broker:
         self._put_policies(event.snapshot, event.now)
         # After it, so that peers do not take the policies before for these ones if it raises.
         self.membership.policies_hash = event.policies_hash
-        self.limiter.unknown = None if event.known else self.settings.on_unknown
+        self.unknown = None if event.known else self.settings.on_unknown
+        self.gate.set_unknown(self.unknown)
         self.membership.policies_changed()
         self.backlogs.backlogs = event.snapshot.backlogs
         self.stock.renew(event.now)
         return []
 
     def _put_policies(self, snapshot: PolicySnapshot, now: Nanos) -> None:
-        before, changes = self.limiter.snapshot, ALL_CHANGED
+        before, changes = self.gate.snapshot, ALL_CHANGED
         # If the last change raised, anything may differ.
         if self.sharing.snapshot is before:
             changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
         self.slots.set_groups(snapshot.groups, changes.groups)
         few = self.sharing.set_policies(snapshot, now, changes)
-        self.limiter.set_policies(snapshot, now, changes)
+        self.gate.set_policies(snapshot, now, changes)
         self.sharing.share_out(few, now)
+
+    def _on_groups_asked(self, event: GroupsAsked) -> Iterable[Effect]:
+        self.sharing.give_slots(event.keys, event.now)
+        return ()
 
     def _on_backlogs_reported(self, event: BacklogsReported) -> Iterable[Effect]:
         for report in event.reports:
@@ -384,7 +410,7 @@ class Broker:
             self._begin_end(event.now)
         while self.rounds.is_ending:
             self.rounds.step(event.now)
-        ungoverned = self.limiter.drain_ungoverned()
+        ungoverned = self.gate.drain_ungoverned()
         reports, record = self.publisher.finish_round(event.now, ungoverned, last=True)
         # These reports are not sent, because peers drop this broker's rows at its goodbye.
         self.publisher.reports_sent -= len(reports)
@@ -405,8 +431,7 @@ class Broker:
         """Do a slice of a round's end, if one is ending."""
         if not self.rounds.is_ending or not self.rounds.step(now):
             return
-        self.limiter.end_round(now)
-        self.leases.end_round(now)
+        self.gate.end_round(now)
         yield from self._report_round(now)
         if self.link.reached_at is None and not self.name.is_lost:
             yield self.publisher.hello(now)
@@ -417,7 +442,7 @@ class Broker:
         yield from self.slots.end_round(now)
 
     def _report_round(self, now: Nanos) -> list[Effect]:
-        reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
+        reports, record = self.publisher.finish_round(now, self.gate.drain_ungoverned())
         # Requests that no limit applied to are also worth a record.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports

@@ -10,6 +10,7 @@ from rgd.core.backlog.model import Eviction, Source, TopicBacklog
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.exchange.shards import Shard
+from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
@@ -71,6 +72,15 @@ class PoliciesChanged:
     policies_hash: int = 0
     #: False: no policies have been loaded yet, so the snapshot is empty.
     known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsAsked:
+    """The gate, in another process, was asked for groups for the first time, and has no share of them yet."""
+
+    now: Nanos
+    #: Few, because each takes some 60 us; some may come twice.
+    keys: tuple[GroupKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ Event = (
     | ShardOpened
     | StateAnnounced
     | PoliciesChanged
+    | GroupsAsked
     | BacklogsReported
     | BacklogsWithdrawn
     | BacklogEvicted

@@ -1,24 +1,41 @@
 """Makes the parts of a broker that need more than its settings as they are."""
 
+from collections.abc import Callable
+
 from rgd.core.broker.exchange_state import NAME_CONFLICT_ROUNDS
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import BucketSettings
-from rgd.core.buckets.levels import ShareOf
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.peers import Peers
-from rgd.core.units import NS_PER_MS
+from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.port import Gate
+from rgd.core.policies.model import Group, Rates
+from rgd.core.units import Kind, Nanos
 
 
-def limiter_of(settings: BrokerSettings, first_share: ShareOf) -> Limiter:
-    """The buckets and their decisions."""
-    buckets = BucketSettings(
+def gate_of(
+    settings: BrokerSettings,
+    first_share: Callable[[Group, Kind, Nanos], tuple[int, Rates]] | None = None,
+) -> LocalGate:
+    """The gate of a broker of these settings; without `first_share` it notes the groups that it is asked for."""
+    of_gate = GateSettings(
         settings.burst_ns,
         settings.request_max_ms,
-        settings.round_ns // NS_PER_MS,
-        settings.min_interval_ns // NS_PER_MS,
-        settings.bounds.buckets,
+        settings.round_ns,
+        settings.min_interval_ns,
+        settings.topic_split,
+        settings.bounds,
     )
-    return Limiter(buckets, first_share, topic_split=settings.topic_split)
+    return LocalGate(of_gate, first_share)
+
+
+def local(gate: Gate) -> LocalGate:
+    """The same, for the fast path.
+
+    Raises:
+        TypeError: requests are answered in another process.
+    """
+    if not isinstance(gate, LocalGate):
+        raise TypeError("the gate is in another process: only rgd.core.gate.port reaches it")
+    return gate
 
 
 def peers_of(settings: BrokerSettings) -> Peers:

@@ -28,7 +28,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_reader import ShardReader
 from rgd.core.broker.shard_sender import ANSWERS_A_ROUND, ShardSender
 from rgd.core.broker.sharing import Sharing
-from rgd.core.counts.news import Ungoverned
+from rgd.core.counts.page import Ungoverned
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
 from rgd.core.exchange.peers import Peers

@@ -21,7 +21,6 @@ import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.counts.news import News
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.columns import (
@@ -36,6 +35,7 @@ from rgd.core.exchange.columns import (
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
+from rgd.core.gate.port import News
 from rgd.core.pairs import either
 from rgd.core.policies.model import GroupKey
 from rgd.core.shares.columns import NO_RATE
@@ -107,7 +107,7 @@ class Rounds:
         """When time slots are to be closed, or a row falls silent; None while neither may happen."""
         if self._ticking:
             return self._ticked_at
-        if self._news.touched:
+        if self._news.has_touched:
             return Nanos(self._ticked_at + self._min_interval_ns)
         return self.demand.silent_at
 
@@ -119,9 +119,9 @@ class Rounds:
         due = self.tick_at
         if due is None or now < due:
             return False
-        if not self._ticking and self._news.touched:
+        if not self._ticking and self._news.has_touched:
             self._ticked_at = now
-            self._ticking = len(self._news.touched)
+            self._ticking = self._news.touched_count()
         self._free_dropped()
         count = min(self._ticking, self._bounds.block_rows)
         self._ticking -= count

@@ -12,9 +12,9 @@ into force. The gate is called only where the rate in force, the policy or the d
 Everything here is a column by slot id.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from rgd.core.exchange.group_index import NO_SLOT, grown
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.gate.port import Gate
 from rgd.core.pairs import either
 from rgd.core.policies.model import Group, GroupKey, Rates, SharePolicyName
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
@@ -50,26 +51,6 @@ _COLUMNS: Final = (
     ("_is_short", False),
     ("_is_adrift", False),
 )
-
-
-class Gate(Protocol):
-    """What answers requests with the shares in force (`rgd.core.buckets.limiter.Limiter`)."""
-
-    #: How many brokers share the quotas, and the depth of groups' buckets.
-    live_brokers: int
-    group_burst_ns: int
-
-    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
-        """Put a share in force, with the policy and the depth in force."""
-        ...
-
-    def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
-        """Put a share of a group without a slot id in force; it has that slot id from now on."""
-        ...
-
-    def drop(self, key: GroupKey) -> None:
-        """Forget a group that no longer exists."""
-        ...
 
 
 class Sharing:
@@ -201,6 +182,7 @@ class Sharing:
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
             # No slot id is left. Every broker may have its floor, whatever the others' demand.
+            self._slotless.pop(key, None)
             self._slotless[key] = None
             return NO_SLOT, self._by_mode.least(group.rates(kind))
         self._make_room()
@@ -249,7 +231,7 @@ class Sharing:
         """Compute shares as a mode does, and give buckets its depth."""
         self.mode = mode
         # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
-        self._gate.group_burst_ns = 0 if mode.is_on_floor else self._settings.burst_ns
+        self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self.refresh_all(now)
@@ -332,13 +314,22 @@ class Sharing:
 
     def retry(self, now: Nanos) -> None:
         """Try again to give slot ids to a slice of the groups without one."""
-        for key in list(islice(self._slotless, self._bounds.single_groups)):
-            del self._slotless[key]
+        self.give_slots(list(islice(self._slotless, self._bounds.single_groups)), now)
+
+    def give_slots(self, keys: Iterable[GroupKey], now: Nanos) -> None:
+        """Give slot ids and shares to groups that the gate has without."""
+        # All are kept until they have theirs, so that a fault loses none.
+        self._slotless |= dict.fromkeys(keys)
+        for key in keys:
             group = self.snapshot.groups.get(key.group)
             if group is None:
                 self._gate.drop(key)
             else:
-                self._gate.give_slot(key, *self.first_share(group, key.kind, now), now)
+                slot, share = self.first_share(group, key.kind, now)
+                self._gate.give_slot(key, slot, share, now)
+                if slot == NO_SLOT:
+                    continue
+            self._slotless.pop(key, None)
 
     def is_in_use(self, slots: Ints) -> Flags:
         """[slots] whether a group in use has the slot id."""
@@ -421,7 +412,7 @@ class Sharing:
     def _renew(self) -> None:
         """Read the live brokers and their weights again."""
         self._broker_index.renew()
-        self._gate.live_brokers = self.known_brokers()
+        self._gate.set_brokers(self.known_brokers())
 
     def _mark(self, slots: Ints, now: Nanos) -> None:
         fresh = slots[~self._is_marked[slots]]

@@ -37,7 +37,7 @@ from rgd.core.buckets.settle import settle
 from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.together import grant_together
 from rgd.core.buckets.unsettled import Unsettled
-from rgd.core.counts.news import Ungoverned
+from rgd.core.counts.page import Ungoverned
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair

@@ -8,19 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from struct import pack as pack_numbers
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rgd.core.counts.counters import NO_SLOT, Counters
 from rgd.core.counts.page import Page, pack
-
-
-class Ungoverned(NamedTuple):
-    """Requests that were decided without a limit."""
-
-    #: Granted because no limit applied, or no policies were known.
-    granted: int
-    unknown_granted: int
-    unknown_refused: int
 
 
 class Counted(Protocol):
@@ -54,6 +45,15 @@ class News:
         self.dropped: list[int] = []
         #: Called when there is something again, so that the plane's next wake is planned.
         self.on_news: Callable[[], None] = _nobody_listens
+
+    @property
+    def has_touched(self) -> bool:
+        """Whether `collect` would give rows."""
+        return bool(self.touched)
+
+    def touched_count(self) -> int:
+        """How many rows were touched since they were collected."""
+        return len(self.touched)
 
     def collect(self, count: int) -> Page:
         """The first rows that were touched, at most `count`; they are touched no more."""

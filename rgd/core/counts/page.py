@@ -9,9 +9,9 @@ numbers of every row, of those that refused work or saw retries, and of those th
 doubles: the columns that they become are exact up to 2**53, which is a hundred days of ns, and lose precision beyond.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from rgd.core.counts.counters import Counters
 from rgd.core.counts.unsaid import NO_SLICES
@@ -35,6 +35,31 @@ class Page(NamedTuple):
     plain: bytes = b""
     refusing: bytes = b""
     besides: bytes = b""
+
+
+class Pages(Protocol):
+    """Where pages come from (`rgd.core.counts.news.News`)."""
+
+    def touched_slots(self) -> list[int]:
+        """The slot ids of the rows that were touched since they were collected."""
+
+    def changed(self, slots: Iterable[int]) -> Page:
+        """Those of these rows that changed since they were in a page; the touched ones stay touched."""
+
+    def repeat(self) -> None:
+        """Have all rows in their next page, because what the plane was told may be lost."""
+
+    def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
+        """Begin what belongs to a window anew; that of an idle row has no memory of unsaid refusals."""
+
+
+class Ungoverned(NamedTuple):
+    """Requests that were decided without a limit."""
+
+    #: Granted because no limit applied, or no policies were known.
+    granted: int
+    unknown_granted: int
+    unknown_refused: int
 
 
 def pack(rows: Collection[Counters]) -> Page:

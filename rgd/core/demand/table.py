@@ -16,8 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.counts.news import News
-from rgd.core.counts.page import BESIDES, Page
+from rgd.core.counts.page import BESIDES, Page, Pages
 from rgd.core.demand import slots as slots_
 from rgd.core.demand.bound import most_unsaid
 from rgd.core.demand.columns import PAIR, Columns, column
@@ -109,10 +108,10 @@ class DemandTable:
 
     Args:
         settings: the exchange's intervals.
-        news: where the gate answers.
+        news: gives the pages.
     """
 
-    def __init__(self, settings: DemandSettings, news: News) -> None:
+    def __init__(self, settings: DemandSettings, news: Pages) -> None:
         self._settings = settings
         self._news = news
         self._slots = Slots.empty(_ROWS)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from rgd.core.bounds import BOUNDS
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
+from rgd.core.broker.parts import gate_of
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Sender
@@ -19,7 +19,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, GroupKey, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI
-from tests.unit.core.values import BUCKETS, TOPIC, advertised, ms, rates
+from tests.unit.core.values import TOPIC, advertised, ms, rates
 
 SETTINGS = BrokerSettings(Sender("b1", 1), full_every_rounds=1_000_000)
 GROUPS = {
@@ -46,10 +46,11 @@ class House:
         self.index = GroupIndex(self.settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.peers = Peers(0)
-        self.limiter = Limiter(
-            BUCKETS, lambda group, kind, _: self.sharing.first_share(group, kind, ms(0))
+        gate = gate_of(
+            self.settings, lambda group, kind, _: self.sharing.first_share(group, kind, ms(0))
         )
-        self.sharing = Sharing(self.settings, self.usage, self.peers, Link(1, 1), self.limiter)
+        self.limiter = gate.limiter
+        self.sharing = Sharing(self.settings, self.usage, self.peers, Link(1, 1), gate)
         self.sharing.mode = Mode.LIVE
         self.change(self.groups)
         self.rounds = Rounds(self.settings, self.limiter.news, self.sharing, self.index)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from typing_extensions import override
 
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
@@ -14,6 +15,7 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
@@ -23,26 +25,28 @@ SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000)
 START = Nanos(0)
 
 
-@dataclass
-class RecordingGate:
-    """Keeps what it is told.
+class RecordingGate(LocalGate):
+    """Keeps what it is told of groups.
 
     Args:
         keys: the groups by slot id.
     """
 
-    keys: list[GroupKey]
-    live_brokers: int = 1
-    group_burst_ns: int = 0
-    applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
-    dropped: list[GroupKey] = field(default_factory=list)
+    def __init__(self, keys: list[GroupKey]) -> None:
+        super().__init__(GateSettings(0, 0, 0, 0))
+        self.keys = keys
+        self.applied: list[tuple[GroupKey, Rates, Nanos]] = []
+        self.dropped: list[GroupKey] = []
 
+    @override
     def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
         self.applied.append((self.keys[slot], share, now))
 
+    @override
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         self.applied.append((key, share, now))
 
+    @override
     def drop(self, key: GroupKey) -> None:
         self.dropped.append(key)
 

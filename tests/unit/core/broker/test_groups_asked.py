@@ -1,0 +1,227 @@
+"""A gate that notes groups instead of calling the plane: what it grants until it is answered, and what it has then.
+
+Not covered: how notes travel.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.bounds import BOUNDS, Bounds
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Append, Effect, Fault, Publish
+from rgd.core.broker.events import (
+    Event,
+    GroupsAsked,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Woken,
+)
+from rgd.core.broker.mode import Mode
+from rgd.core.broker.parts import gate_of
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Answer, Decision, Request
+from rgd.core.counts.counters import NO_SLOT
+from rgd.core.exchange.messages import Sender
+from rgd.core.policies.model import Group, GroupKey, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import Nanos
+from tests.unit.core.values import key, ms, rates, report, usage
+
+SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000, expiry_rounds=100)
+
+
+class House:
+    """A live broker that reads itself back at once, with one peer; its gate notes groups, or calls it."""
+
+    def __init__(self, *, notes: bool = True, start: bool = True, slots_max: int = 1000) -> None:
+        exchange = replace(BOUNDS.exchange, slots_max=slots_max)
+        settings = replace(SETTINGS, bounds=Bounds(exchange=exchange))
+        self.gate = gate_of(settings) if notes else None
+        self.broker = Broker(settings, ms(0), self.gate)
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.change(gold=1000)
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        """Let it start, and hear a peer that wants 300 of gold."""
+        self.live(Started(ms(self.now)))
+        self.live(MessageReceived(ms(self.now), report("b2", usage(300))))
+        self.wait(2200)
+        assert self.broker.mode is Mode.LIVE
+
+    def live(self, event: Event) -> None:
+        for effect in self.broker.handle(event):
+            self.effects.append(effect)
+            if isinstance(effect, Publish):
+                self.live(MessageReceived(ms(self.now), effect.message))
+
+    def wait(self, milliseconds: float) -> None:
+        until = self.now + milliseconds
+        while (due := self.broker.wake_at) is not None and due <= ms(until):
+            self.now = max(self.now, due / 1e6)
+            self.live(Woken(ms(self.now)))
+        self.now = until
+
+    def change(self, **quotas: float) -> None:
+        groups = {name: Group(name, Limit(rates(quota))) for name, quota in quotas.items()}
+        self.live(PoliciesChanged(ms(self.now), PolicySnapshot(groups)))
+
+    def ask(self, messages: int = 1, group: str = "gold") -> Answer:
+        return self.broker.limiter.acquire(Request(messages=messages, group=group), ms(self.now))
+
+    def answer(self) -> list[GroupKey]:
+        """Give the broker what the gate noted; returns it."""
+        asked: list[GroupKey] = []
+        if self.gate is not None:
+            asked, self.gate.asked = self.gate.asked, []
+            self.live(GroupsAsked(ms(self.now), tuple(asked)))
+        return asked
+
+    def share(self, group: str = "gold") -> Rates:
+        state = self.broker.limiter.state(key(group))
+        assert state is not None
+        return state.share
+
+    def slot(self, group: str = "gold") -> int:
+        state = self.broker.limiter.state(key(group))
+        assert state is not None
+        return state.counters.slot
+
+    def known(self) -> tuple[object, ...]:
+        """What the broker has of gold, and has logged."""
+        records = [effect.record for effect in self.effects if isinstance(effect, Append)]
+        rows = [(record.sequence, list(record.rows)) for record in records]
+        demand = self.broker.rounds.advertised_demand([key()])
+        return self.share(), self.broker.shares(key()), demand, rows
+
+
+def test_until_it_is_answered_a_group_has_an_equal_part_of_its_quota() -> None:
+    house = House()
+    house.ask()
+    assert (house.share(), house.slot()) == (rates(500), NO_SLOT)
+    assert house.answer() == [key()]
+    # The peer wants 300, so an equal part is not the fair one.
+    assert house.share() == house.broker.shares(key())["b1"] != rates(500)
+    assert house.slot() != NO_SLOT
+
+
+@pytest.mark.parametrize("late_ms", [0, 1, 40])
+def test_rounds_are_those_of_a_gate_that_calls(late_ms: float) -> None:
+    houses = House(notes=False), House(notes=True)
+    for house in houses:
+        granted = 0
+        for at in range(40):
+            answer = house.ask(20)
+            assert isinstance(answer, Decision)
+            granted += answer.messages
+            if at == 0:
+                house.wait(late_ms)
+                house.answer()
+            house.wait(50 if at else 50 - late_ms)
+        assert granted == 40 * 20
+        house.wait(3000)
+    direct, noted = houses
+    assert noted.known() == direct.known()
+    assert len([one for one in noted.effects if isinstance(one, Append)]) >= 2
+
+
+def test_a_group_that_was_deleted_meanwhile_is_forgotten() -> None:
+    house = House()
+    house.ask()
+    house.change(silver=10)
+    house.answer()
+    assert house.broker.limiter.state(key()) is None
+    assert house.broker.sharing.slotless == 0
+    assert not house.broker.sharing.slots_in_use.size
+    # It comes again as another one.
+    house.change(gold=50)
+    house.ask()
+    assert house.answer() == [key()]
+    assert house.slot() != NO_SLOT
+
+
+def test_asked_twice_is_answered_once() -> None:
+    house = House()
+    house.ask()
+    noted = house.answer()
+    slot = house.slot()
+    house.live(GroupsAsked(ms(house.now), (*noted, *noted)))
+    assert house.slot() == slot
+    assert house.broker.sharing.slots_in_use.tolist() == [slot]
+    house.ask(10)
+    house.wait(2000)
+    assert [one for one in house.effects if isinstance(one, Fault)] == []
+
+
+def test_without_a_slot_left_it_has_its_floor_and_is_tried_again() -> None:
+    house = House(slots_max=2)
+    house.change(gold=1000, late=1000, more=1000)
+    for group in ("gold", "late", "more"):
+        house.ask(group=group)
+    house.answer()
+    without = [group for group in ("gold", "late", "more") if house.slot(group) == NO_SLOT]
+    assert (without, house.broker.sharing.slotless) == (["more"], 1)
+    house.wait(1000)
+    assert house.share("more") == rates(5)
+    house.change(gold=1000, more=1000)
+    house.wait(3000)
+    assert house.slot("more") != NO_SLOT
+    assert house.broker.sharing.slotless == 0
+
+
+def test_before_the_start_it_is_answered_too() -> None:
+    house = House(start=False)
+    house.ask()
+    house.answer()
+    slot = house.slot()
+    assert slot != NO_SLOT
+    house.start()
+    house.wait(500)
+    assert (house.slot(), house.share()) == (slot, house.broker.shares(key())["b1"])
+
+
+def test_a_group_whose_policy_changed_meanwhile_has_the_share_of_the_new_one() -> None:
+    house = House()
+    house.ask()
+    house.change(gold=100)
+    house.answer()
+    house.wait(500)
+    state = house.broker.limiter.state(key())
+    assert state is not None
+    assert state.quota == rates(100)
+    assert house.share() == house.broker.shares(key())["b1"]
+
+
+def test_a_fault_loses_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House()
+    house.change(gold=1000, silver=1000)
+    for group in ("gold", "silver"):
+        house.ask(group=group)
+
+    def boom(*_: object) -> None:
+        raise ValueError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.broker.limiter, "give_slot", boom)
+        house.answer()
+    assert any(isinstance(effect, Fault) for effect in house.effects)
+    house.wait(1100)
+    assert NO_SLOT not in {house.slot("gold"), house.slot("silver")}
+
+
+def test_the_fast_path_is_not_where_the_gate_is_not() -> None:
+    real = gate_of(SETTINGS)
+
+    class Elsewhere:
+        """Passes on what a broker calls."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(real, name)
+
+    broker = Broker(SETTINGS, Nanos(0), Elsewhere())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="another process"):
+        broker.limiter  # noqa: B018 -- it raises
