@@ -10,7 +10,7 @@ It knows no HTTP library: whoever reads bodies and writes answers tells how many
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 
 from rgd.adapters.http.errors import Overloaded
 
@@ -19,65 +19,43 @@ FREE_BYTES: Final = 128 << 10
 
 
 class BodyBudget:
-    """The bytes of bodies that are being read or answered."""
+    """The bytes of bodies that are being read or answered, beyond those that are free."""
 
-    def __init__(self, bytes_max: int, free_bytes: int = FREE_BYTES) -> None:
+    def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self.free_bytes = free_bytes
         self.used = 0
-
-    def hold(self) -> "HeldBody":
-        """A body that takes bytes while it is in work; a context manager."""
-        return HeldBody(self)
 
 
 class HeldBody:
     """The bytes of one body."""
 
-    __slots__ = ("_budget", "_count", "_taken")
+    __slots__ = ("_budget", "_taken")
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
-        #: Bytes of the body, and those of them that the budget has given.
-        self._count = 0
+        #: Bytes that the budget has given.
         self._taken = 0
 
-    def take(self, count: int) -> None:
-        """Take bytes of the budget until the body is done with.
+    def grow_to(self, count: int) -> None:
+        """Take what a body of so many bytes lacks, until it is done with.
 
         Raises:
             Overloaded: there are not so many left; nothing was taken.
         """
         budget = self._budget
-        more = max(0, self._count + count - budget.free_bytes) - self._taken
-        if more > 0 and budget.used + more > budget.bytes_max:
+        more = max(0, count - FREE_BYTES - self._taken)
+        if more and budget.used + more > budget.bytes_max:
             raise Overloaded(
                 f"bodies of {budget.used} bytes are in work already, of at most {budget.bytes_max} "
                 "(http.bodies_max_bytes); come back"
             )
         budget.used += more
         self._taken += more
-        self._count += count
 
-    def grow_to(self, count: int) -> None:
-        """Take what the body is longer than it was known to be.
-
-        Raises:
-            Overloaded: there are not so many left.
-        """
-        if count > self._count:
-            self.take(count - self._count)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.free()
-
-    def free(self) -> None:
-        """Give the bytes back. Idempotent."""
+    def free(self, _work: object = None) -> None:
+        """Give the bytes back. Idempotent; may be called where work ends (`asyncio.Task.add_done_callback`)."""
         self._budget.used -= self._taken
-        self._count = self._taken = 0
+        self._taken = 0
 
 
 class UnreadAnswers:

@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         #: body of the last request is over.
         self._left: list[bytes] = []
         self._left_bytes = self._needed_bytes = 0
-        #: The budget's bytes of a large body, and the time it has, while it is incomplete.
+        #: The budget's bytes of a large body until it is answered or its work has them, and the time that it has to come.
         self._body: HeldBody | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         #: The request whose body comes in chunks, while it is incomplete.
@@ -169,8 +169,7 @@ class Connection(asyncio.Protocol):
         self._chunked = None
         if self._work is not None:
             self._work.cancel()
-        if not self._why_not & IN_WORK:
-            self._free_body()
+        self._free_body()
 
     # What the guard and the server call.
 
@@ -188,11 +187,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def authority(self) -> bytes | None:
-        """As `tls.Secured`."""
+        """As `lanes.OpenLane`."""
         return self._guard.authority
 
     def end_soon(self) -> None:
-        """As `tls.Secured`."""
+        """As `lanes.OpenLane`."""
         self._is_last = True
         if not self._why_not & NEXT_TURN:
             self.close_if_idle()
@@ -207,7 +206,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, transport: asyncio.Transport, admission: Admission) -> None:
         lanes = self._lanes
         self._transport = transport
-        self._guard = Guard(lanes.bounds, transport, admission, self)
+        self._guard = Guard(lanes.bounds, transport, admission, self.force_close)
         lanes.open.add(self)
         transport.set_write_buffer_limits(high=UNCOUNTED_UNREAD_BYTES)
         sock = transport.get_extra_info("socket")
@@ -275,6 +274,8 @@ class Connection(asyncio.Protocol):
             self.force_close()
             return
         self._why_not |= CLOSED
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         self._end_timers()
         self._idle_timer = self._loop.call_later(LINGER_S, self.force_close)
         if not self._is_reading:
@@ -292,7 +293,7 @@ class Connection(asyncio.Protocol):
         """Have the body's bytes of the budget."""
         if count > FREE_BYTES:
             if self._body is None:
-                self._body = self._lanes.bodies.hold()
+                self._body = HeldBody(self._lanes.bodies)
             self._body.grow_to(count)
 
     def _free_body(self) -> None:

@@ -68,15 +68,15 @@ class BadBody(CallError):
 class BadTarget(CallError):
     """The path or the query is no text."""
 
-    def __init__(self, got: str) -> None:
-        super().__init__(f"path and query: expected percent-encoded UTF-8, got {got}")
+    def __init__(self, got: str, expected: str = "percent-encoded UTF-8") -> None:
+        super().__init__(f"path and query: expected {expected}, got {got}")
 
 
 class BodyMalformed(BadBody):
     """What frames the chunks of a body is wrong."""
 
-    def __init__(self) -> None:
-        super().__init__("body: malformed transfer encoding")
+    def __init__(self, what: str = "malformed transfer encoding") -> None:
+        super().__init__(f"body: {what}")
 
 
 class BodyTooLarge(CallError):

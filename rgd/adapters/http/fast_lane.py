@@ -3,7 +3,7 @@
 Laws:
 - Hot calls and probes are answered without a task. Every other call is passed on (`forward`), one at a time.
 - Requests are answered in order. While an answer waits to be read, while a long one or one of the plane's is in work,
-  and after `PIPELINED_MAX` in one turn of the loop, nothing more of that connection is answered, and soon nothing read.
+  and after `PIPELINED_MAX` or their bytes in one turn of the loop, nothing more of that connection is answered, and soon nothing read.
 - A call that takes no body, and one that is refused, is answered without its body; if that is not whole, the answer is the last one.
 - A client that is gone ends its reads and streams; what it changes is changed.
 
@@ -11,7 +11,7 @@ A head that a connection repeats, as clients with many questions do, is read onc
 """
 
 import socket
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import Awaitable
 from contextlib import aclosing
 from typing import Final, cast
 
@@ -26,7 +26,7 @@ from rgd.adapters.http.connection import (
     UNREAD,
     Connection,
 )
-from rgd.adapters.http.errors import BodyMalformed, BodyTooSlow, CallError
+from rgd.adapters.http.errors import BodyTooSlow, CallError
 from rgd.adapters.http.forward import Pieces, Stream
 from rgd.adapters.http.lane_answers import CONTINUE, LAST_CHUNK, chunk_of
 from rgd.adapters.http.lane_heads import (
@@ -40,8 +40,9 @@ from rgd.adapters.http.lanes import Lanes
 from rgd.adapters.http.reply import JSON, NO_HEADERS, Call, Reply
 from rgd.ports.door import Scope
 
-#: Requests of one connection that are answered before others get their turn.
+#: Requests of one connection, and bytes of them, after which others get their turn.
 PIPELINED_MAX: Final = 32
+PIPELINED_BYTES_MAX: Final = 16 << 10
 
 #: Heads that a connection has read already and that were let pass, and the longest that is kept: together at most
 #: some 50 KB a connection.
@@ -82,10 +83,16 @@ class Lane(Connection):
     @override
     def _answer(self, data: bytes) -> None:
         """Answer every request that is whole; the rest waits."""
+        turn_ends_at = len(data) - PIPELINED_BYTES_MAX
         if self._chunked is not None:
             data = self._read_chunks(*self._chunked, data)
-        begin, end, answered = 0, len(data), 0
+        begin, end, asked = 0, len(data), 0
         while begin < end and not self._why_not:
+            if asked >= PIPELINED_MAX or end - begin < turn_ends_at:
+                self._why_not |= NEXT_TURN
+                self._loop.call_soon(self._go_on, NEXT_TURN)
+                break
+            asked += 1
             body_begin = data.find(_HEAD_END, begin, begin + HEAD_BYTES_MAX) + len(_HEAD_END)
             head_bytes = data[begin:body_begin]
             head = self._heads.get(head_bytes)
@@ -106,10 +113,6 @@ class Lane(Connection):
                 continue
             self._reply(head, data[body_begin:body_end])
             begin = body_end
-            answered += 1
-            if answered >= PIPELINED_MAX and begin < end:
-                self._why_not |= NEXT_TURN
-                self._loop.call_soon(self._go_on, NEXT_TURN)
         if begin < end and not self._why_not & CLOSED:
             self._left.append(data[begin:])
             self._left_bytes += end - begin
@@ -119,7 +122,8 @@ class Lane(Connection):
         lanes = self._lanes
         try:
             if not head_bytes.endswith(_HEAD_END):
-                check_begun(left)
+                if not self._is_partial or len(left) > HEAD_BYTES_MAX:
+                    check_begun(left)
                 self._guard.head_began()
                 self._is_partial = True
                 self._left.append(left)
@@ -130,7 +134,8 @@ class Lane(Connection):
             reply = lanes.gate.reply_to(exc, "", "")
             lanes.gate.count_malformed(reply.status)
             self._transport.write(lanes.answers.other(reply, "close"))
-            self.force_close()
+            self._needed_bytes = UNKNOWN_LENGTH
+            self._linger()
             return None
         if self._guard.is_for_probes and not head.is_probe:
             head.refuse(self._guard.refuse())
@@ -159,7 +164,7 @@ class Lane(Connection):
             following = chunked.take(data)
             self._hold_body(len(chunked.body))
         except CallError as exc:
-            self._needed_bytes = 0 if isinstance(exc, BodyMalformed) else UNKNOWN_LENGTH
+            self._needed_bytes = UNKNOWN_LENGTH
             self._end_with(head, self._lanes.gate.reply_to(exc, head.method, head.route))
             return b""
         if following is None:
@@ -255,36 +260,32 @@ class Lane(Connection):
             return
         self._begin_request()
         self._why_not |= IN_WORK
-        is_passed_on = isinstance(answer, AsyncGenerator)
-        work = self._lanes.start(
-            self._pass_on(head, answer, began)
-            if is_passed_on
-            else self._reply_later(head, answer, began)
-        )
+        work = self._lanes.start(self._work_on(head, answer, began))
+        if self._body is not None:
+            # Given back where the work ends, however it ends.
+            work.add_done_callback(self._body.free)
+            self._body = None
         # Whoever changes something is not stopped half way.
         self._work = work if head.scope is Scope.READ else None
 
-    async def _reply_later(self, head: Head, answer: Awaitable[Reply], began: float) -> None:
-        gate = self._lanes.gate
+    async def _work_on(self, head: Head, answer: Pieces | Awaitable[Reply], began: float) -> None:
+        """Answer what takes longer: a long array, or what the plane answers."""
         try:
-            reply = await answer
+            if isinstance(answer, Awaitable):
+                reply = await answer
+            else:
+                async with aclosing(answer) as pieces:
+                    first = await anext(pieces)
+                    if type(first) is Stream:
+                        await self._send(head, first, pieces, began)
+                        return
+                    reply = cast("Reply", first)
         except Exception as exc:  # noqa: BLE001 -- as above
-            reply = gate.reply_to(exc, head.method, head.route)
-        self._end_work(head, reply, began)
-
-    async def _pass_on(self, head: Head, pieces: Pieces, began: float) -> None:
-        """Have the plane answer a request."""
-        gate = self._lanes.gate
-        try:
-            async with aclosing(pieces):
-                first = await anext(pieces)
-                if type(first) is Stream:
-                    await self._send(head, first, pieces, began)
-                    return
-            reply = cast("Reply", first)
-        except Exception as exc:  # noqa: BLE001 -- as above
-            reply = gate.reply_to(exc, head.method, head.route)
-        self._end_work(head, reply, began)
+            reply = self._lanes.gate.reply_to(exc, head.method, head.route)
+        self._work = None
+        self._active_at = self._loop.time()
+        self._tell(head, reply, began)
+        self._go_on(IN_WORK)
 
     async def _send(self, head: Head, stream: Stream, messages: Pieces, began: float) -> None:
         """Send messages until they end, the client leaves, or its token no longer counts."""
@@ -294,8 +295,10 @@ class Lane(Connection):
         opened = transport.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
         transport.write(self._lanes.answers.stream(stream, in_chunks=not head.is_old))
+        # Where its body is not read it was the last one before.
+        was_last = self._is_last
         async for message in messages:
-            if self._is_last or not gate.lets(head.scope, head.authorization):
+            if self._is_last > was_last or not gate.lets(head.scope, head.authorization):
                 break
             sent = cast("bytes", message)
             transport.write(sent if head.is_old else chunk_of(sent))
@@ -305,13 +308,6 @@ class Lane(Connection):
         self._work = None
         transport.write(b"" if head.is_old else LAST_CHUNK)
         self._linger()
-
-    def _end_work(self, head: Head, reply: Reply, began: float) -> None:
-        """A long answer is there."""
-        self._work = None
-        self._active_at = self._loop.time()
-        self._tell(head, reply, began)
-        self._go_on(IN_WORK)
 
     def _tell(self, head: Head, reply: Reply, began: float) -> None:
         """Count an answer and write it."""

@@ -11,7 +11,7 @@ once the plane has said what they are. The sockets are `listening`. How long the
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -28,7 +28,7 @@ from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.reply import Observer
 from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings, check
-from rgd.adapters.http.tls import Certificates, Greeting, Secured, end_others
+from rgd.adapters.http.tls import Certificates, Greeting
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.http.turns import Turns
 from rgd.ports.answers import Answers
@@ -198,17 +198,13 @@ class Front:
         Raises:
             ConfigError: they cannot be used; the old ones stay in force.
         """
-        if self._greeting is None:
+        if self._greeting is None or self._lanes is None:
             return
         certificates = self._greeting.certificates
         before = certificates.authority
         certificates.load()
         if certificates.authority != before:
-            self._greeting.start(end_others(self.connections(), certificates.authority))
-
-    def connections(self) -> Iterator[Secured]:
-        """The connections that are open, but those of probes alone."""
-        yield from () if self._lanes is None else self._lanes.open
+            self._greeting.start(self._lanes.end_others(certificates.authority))
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""

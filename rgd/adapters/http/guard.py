@@ -10,7 +10,8 @@ Whoever owns the connection says what happens to it.
 """
 
 import asyncio
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 from rgd.adapters.http.byte_limits import UnreadAnswers
 from rgd.adapters.http.connection_limits import Admission, Closed, ConnectionLimits, caller_of
@@ -26,21 +27,8 @@ class Bounds(NamedTuple):
     answer_timeout_s: float
 
 
-class Owner(Protocol):
-    """What answers a connection."""
-
-    def force_close(self) -> None:
-        """Answer nothing more and close the transport."""
-
-
-class _Nobody:
-    """What answers a connection that is gone."""
-
-    def force_close(self) -> None:
-        """Nothing is open."""
-
-
-_NOBODY: Final = _Nobody()
+def _is_closed() -> None:
+    """Close what is closed."""
 
 
 class Guard:
@@ -50,21 +38,25 @@ class Guard:
         bounds: shared by all connections.
         transport: of the connection.
         admission: its place among all connections.
-        owner: what answers it.
+        force_close: has its owner answer nothing more, and close the transport.
     """
 
     __slots__ = (
         "_answer_timer",
         "_bounds",
+        "_force_close",
         "_head_timer",
         "_loop",
         "_transport",
         "admission",
-        "owner",
     )
 
     def __init__(
-        self, bounds: Bounds, transport: asyncio.Transport, admission: Admission, owner: Owner
+        self,
+        bounds: Bounds,
+        transport: asyncio.Transport,
+        admission: Admission,
+        force_close: Callable[[], None],
     ) -> None:
         self._bounds = bounds
         self._transport = transport
@@ -75,7 +67,7 @@ class Guard:
         self._answer_timer: asyncio.TimerHandle | None = None
         #: None once the connection is lost.
         self.admission: Admission | None = admission
-        self.owner = owner
+        self._force_close = force_close
         admission.close = self._make_room
 
     @property
@@ -154,10 +146,10 @@ class Guard:
         self.head_is_whole()
         self.writing_resumed()
         # Otherwise owner and guard would keep each other until the next collection, which is rare.
-        self.owner = _NOBODY
+        self._force_close = _is_closed
 
     def _make_room(self) -> None:
-        self.owner.force_close()
+        self._force_close()
         # A polite end would wait for a peer that has not read what it was sent.
         if self._has_unread() or self.is_tls:
             self._transport.abort()
@@ -166,7 +158,7 @@ class Guard:
         if self.admission is None:
             return
         self._bounds.connections.closed[reason] += 1
-        self.owner.force_close()
+        self._force_close()
         self._transport.abort()
 
     def _end_soon(self) -> None:

@@ -1,15 +1,35 @@
 """Writes replies as bytes."""
 
 from email.utils import formatdate
+from http import HTTPStatus
 from typing import Final
 
 from rgd.adapters.http.errors import TooManyConnections, reply_to
 from rgd.adapters.http.forward import Stream
-from rgd.adapters.http.headers import head_of
 from rgd.adapters.http.reply import Reply
 
 #: How long a date is used, in seconds of the event loop's clock.
 DATE_S: Final = 0.5
+
+#: What we say we are, without a version.
+SERVER: Final = "rgd"
+
+_REASONS: Final = {int(status): status.phrase for status in HTTPStatus}
+
+
+def head_of(reply: Reply, *, has_length: bool = True) -> bytes:
+    """Status line, headers and the body's length, without the end of the last line."""
+    told = {"Server": SERVER, **reply.headers}
+    if reply.status != HTTPStatus.NO_CONTENT:
+        told["Content-Type"] = reply.content_type
+        if has_length:
+            told["Content-Length"] = str(len(reply.body))
+    lines = [f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, '')}"]
+    lines += [f"{name}: {value}" for name, value in told.items()]
+    # A line break in a header would begin another answer.
+    assert not any("\r" in line or "\n" in line for line in lines), "headers are single lines"
+    return "\r\n".join(lines).encode()
+
 
 _USUAL: Final = head_of(Reply()).removesuffix(b"0")
 

@@ -17,6 +17,7 @@ from multidict import CIMultiDict, MultiDict
 
 from rgd.adapters.http.errors import (
     BadExpectation,
+    BadTarget,
     BodyTooLarge,
     CallError,
     HeadTooLong,
@@ -34,11 +35,17 @@ HEAD_BYTES_MAX: Final = 64 << 10
 LINE_BYTES_MAX: Final = 8190
 HEADERS_MAX: Final = 128
 
+#: Most parameters of a query that is read.
+PARAMETERS_MAX: Final = 64
+
 #: The length of a body in chunks: longer than what is there.
 UNKNOWN_LENGTH: Final = 1 << 62
 
 _VERSIONS: Final = ("1.0", "1.1")
-_CONNECTION: Final = re.compile(r"[ \t]*,[ \t]*")
+_HOST: Final = re.compile(r"[^\s,/?#@]*")
+#: Headers that are one list, in however many lines they come.
+_LISTS: Final = ("Accept", "Connection")
+_CONNECTION: Final = re.compile(r"(?:^|,)[ \t]*(close|keep-alive)[ \t]*(?=,|$)")
 
 
 class Head:
@@ -96,6 +103,8 @@ class Head:
         self.scope, self.is_probe = route.scope, route.is_probe
         self.waits = route.takes_body
         if route.takes_query and self._raw_query:
+            if self._raw_query.count("&") >= PARAMETERS_MAX:
+                raise BadTarget("more", f"at most {PARAMETERS_MAX} parameters")
             self.query = MultiDict(parse_qsl(self._raw_query, keep_blank_values=True))
 
     def refuse(self, error: CallError) -> None:
@@ -226,23 +235,26 @@ def _longest(reader: _Reader) -> int:
 
 
 def _check_headers(headers: CIMultiDict[str], version: str) -> None:
-    hosts = len(headers.getall("Host", ()))
-    if hosts > 1 or (not hosts and version == "1.1"):
-        raise Malformed("expected the header Host once")
+    for name in _LISTS:
+        if name in headers:
+            headers[name] = ", ".join(headers.getall(name))
+    hosts = headers.getall("Host", ())
+    if len(hosts) > 1 or (not hosts and version == "1.1") or not all(map(_HOST.fullmatch, hosts)):
+        raise Malformed("expected the header Host once, with one host")
     if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise Malformed("Transfer-Encoding: expected chunked")
 
 
 def _length_of(headers: Mapping[str, str]) -> int:
-    return (
-        UNKNOWN_LENGTH if "Transfer-Encoding" in headers else int(headers.get("Content-Length", 0))
-    )
+    if "Transfer-Encoding" in headers:
+        return UNKNOWN_LENGTH
+    return min(int(headers.get("Content-Length", 0)), UNKNOWN_LENGTH - 1)
 
 
 def _set_end(head: Head, version: str) -> None:
     """Whether the connection goes on after its answer; to another protocol it never goes."""
     told = head.headers.get("Connection")
-    said = _CONNECTION.split(told.lower()) if told else ()
+    said = _CONNECTION.findall(told.lower()) if told else ()
     head.is_old = version == "1.0"
     is_kept = "keep-alive" in said if head.is_old else "close" not in said
     head.is_last = not is_kept or "Upgrade" in head.headers

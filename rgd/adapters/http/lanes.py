@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rgd.adapters.http.byte_limits import BodyBudget
 from rgd.adapters.http.forward import Asked, Forward, Pieces
@@ -14,12 +14,21 @@ from rgd.adapters.http.lane_answers import LaneAnswers
 from rgd.adapters.http.reply import Call
 from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tls import Secured
 from rgd.ports.door import Scope
 
+#: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
+ENDED_PER_TURN: Final = 16
 
-class OpenLane(Secured, Protocol):
-    """A connection."""
+
+class OpenLane(Protocol):
+    """A connection that is open."""
+
+    @property
+    def authority(self) -> bytes | None:
+        """By which the client's certificate was accepted; None: it showed none."""
+
+    def end_soon(self) -> None:
+        """Close it, after the answer to the request that is under way."""
 
     def forget_heads(self) -> None:
         """There are other calls now: read every head again."""
@@ -93,6 +102,14 @@ class Lanes:
         self.open.discard(lane)
         if not self.open:
             self._is_empty.set()
+
+    async def end_others(self, authority: bytes | None) -> None:
+        """End the connections of other authorities than this one, a few in each turn."""
+        for number, lane in enumerate([*self.open], 1):
+            if lane.authority is not None and lane.authority != authority:
+                lane.end_soon()
+            if not number % ENDED_PER_TURN:
+                await asyncio.sleep(0)
 
     async def shutdown(self, seconds: float) -> None:
         """Close what is idle, let what is under way end within this time, and close the rest."""

@@ -138,4 +138,4 @@ def _method(asked: Asked) -> str:
 
 
 def _wants_stream(asked: Asked) -> bool:
-    return asked.method == "GET" and EVENT_STREAM in asked.call.headers.get("Accept", "")
+    return asked.method == "GET" and EVENT_STREAM in asked.call.headers.get("Accept", "").lower()

@@ -85,6 +85,8 @@ class RouteTable:
             if not path.has_rest:
                 self._by_length.setdefault(path.length, []).append(path)
         self._with_rest = [path for path in paths.values() if path.has_rest]
+        #: So many names may be told apart; slashes behind them stand in the last one.
+        self._slashes_max = max((path.length for path in paths.values()), default=0)
 
     def find(self, method: str, path: str) -> Found:
         """The call of a request.
@@ -100,7 +102,7 @@ class RouteTable:
         plain = self._plain.get(path)
         if plain is not None and (route := plain.methods.get(method)) is not None:
             return Found(route, NO_PARTS)
-        parts = path.split("/")
+        parts = path.split("/", self._slashes_max)
         if "%" in path:
             parts = [*map(unquote, parts)]
         found = [one for one in self._by_length.get(len(parts), ()) if one.fits(parts)]

@@ -10,7 +10,7 @@ Laws:
 
 import asyncio
 import ssl
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -23,35 +23,12 @@ from rgd.errors import ConfigError, Fault
 
 _PROTOCOLS: Final = ["http/1.1"]
 
-#: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
-ENDED_PER_TURN: Final = 16
-
 
 class Acceptor(Protocol):
     """What begins with a connection after its handshake; an `asyncio.Protocol`."""
 
     def take_over(self, transport: asyncio.Transport, admission: Admission) -> bool:
         """Begin with a connection that was counted already; False if it is gone."""
-
-
-class Secured(Protocol):
-    """A connection that is open."""
-
-    @property
-    def authority(self) -> bytes | None:
-        """By which the client's certificate was accepted; None: it showed none."""
-
-    def end_soon(self) -> None:
-        """Close it, after the answer to the request that is under way."""
-
-
-async def end_others(connections: Iterable[Secured], authority: bytes | None) -> None:
-    """End the connections of other authorities than this one, a few in each turn."""
-    for number, one in enumerate([*connections], 1):
-        if one.authority is not None and one.authority != authority:
-            one.end_soon()
-        if not number % ENDED_PER_TURN:
-            await asyncio.sleep(0)
 
 
 class Certificates:

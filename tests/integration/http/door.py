@@ -18,6 +18,7 @@ import aiohttp
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
 
+from rgd.adapters.http.lanes import OpenLane
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
@@ -71,6 +72,11 @@ class Door:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.port}"
+
+    def connections(self) -> list[OpenLane]:
+        """Those that are open, but for those of probes alone."""
+        lanes = self.server._lanes
+        return [] if lanes is None else [*lanes.open]
 
     def observe(self, route: str, status: int, seconds: float) -> None:
         self.observed.append(Observed(route, status))

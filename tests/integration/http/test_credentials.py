@@ -247,7 +247,7 @@ async def test_so_it_is_where_the_connection_changes_roads_meanwhile(door: Door)
     async with open_to(door) as (reader, writer):
         writer.write(HOT)
         await read_answer(reader)
-        (lane,) = door.server.connections()
+        (lane,) = door.connections()
         door.daemon.asked.clear()
         writer.write(CHUNKED_LONG)
         await until(lambda: bool(door.daemon.asked))
@@ -260,13 +260,13 @@ async def test_so_it_is_where_the_connection_changes_roads_meanwhile(door: Door)
 @pytest.mark.parametrize("ends", ["connection", "server"])
 async def test_a_request_is_under_way_while_its_body_comes(door: Door, ends: str) -> None:
     def is_coming() -> bool:
-        return any(getattr(one, "_chunked", None) is not None for one in door.server.connections())
+        return any(getattr(one, "_chunked", None) is not None for one in door.connections())
 
     async with open_to(door) as (reader, writer), asyncio.TaskGroup() as tasks:
         writer.write(CHUNKED_LONG[:1000])
         await until(is_coming)
         if ends == "connection":
-            for connection in [*door.server.connections()]:
+            for connection in [*door.connections()]:
                 connection.end_soon()
         else:
             closing = tasks.create_task(door.server.close())

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.hostile_requests import hostile, send
+from rgd.adapters.http.lane_heads import PARAMETERS_MAX
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, Observed, check, open_door, read_answer
 from tests.integration.http.test_connections import figure, until
@@ -188,6 +189,47 @@ async def test_a_head_that_is_too_long_is_431(door: Door, sent: bytes) -> None:
     assert answer.reason == "expected request line and headers of at most 8190 bytes each"
 
 
+def late_answer(port: int, sent: bytes) -> bytes:
+    """What a client reads that sends everything first."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+        client.sendall(sent)
+        return client.recv(1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(b"GET /" + b"a" * (2 << 20), b"431", id="head"),
+        pytest.param(b"GET / HTTP/1.1\n" + b"a" * (2 << 20), b"400", id="no head"),
+        pytest.param(
+            b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"z" * (2 << 20),
+            b"400",
+            id="no chunk",
+        ),
+    ],
+)
+async def test_a_refusal_is_read_by_who_sends_on(door: Door, sent: bytes, status: bytes) -> None:
+    answer = await asyncio.to_thread(late_answer, door.server.port, sent)
+
+    assert answer.split()[1] == status
+
+
+@pytest.mark.parametrize("host", [b"a b", b"a/b", b"a, b", b"a?b", b"c@b"])
+async def test_what_is_no_host_is_400(door: Door, host: bytes) -> None:
+    assert (await door.raw(b"GET /healthz HTTP/1.1\r\nHost: %b\r\n\r\n" % host)).status == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/groups", "/v1/check", "/v1/brokers"])
+async def test_a_query_of_many_parameters_is_refused(door: Door, path: str) -> None:
+    answer = await door.call("GET", f"{path}?{'a&' * PARAMETERS_MAX}")
+
+    assert answer.status == 400
+    assert (
+        answer.reason == f"path and query: expected at most {PARAMETERS_MAX} parameters, got more"
+    )
+
+
 async def test_too_many_headers_are_refused(door: Door) -> None:
     headers = b"".join(b"X-%d: 1\r\n" % number for number in range(1000))
 
@@ -207,12 +249,14 @@ async def test_a_client_that_asks_first_is_told_to_go_on_or_not(door: Door) -> N
         answer = await read_answer(reader)
         check(door.description, "POST", "/v1/acquire", answer)
 
-        writer.write(head % (1 << 40))
-        refused = await read_answer(reader)
     writer.close()
-
     assert answer.json["granted"] is True
-    assert refused.status == 413
+
+
+@pytest.mark.parametrize("length", [1 << 40, (1 << 62) - 1, 1 << 62, 1 << 63, (1 << 64) - 1])
+async def test_a_body_of_any_length_that_is_too_large_is_413(door: Door, length: int) -> None:
+    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    assert (await door.raw(head % length + b"10\r\n")).status == 413
 
 
 async def test_another_expectation_is_417(door: Door) -> None:

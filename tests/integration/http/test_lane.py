@@ -119,7 +119,7 @@ async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
 
 def in_lane(door: Door) -> list[Lane]:
     """The connections that the fast lane has."""
-    return [one for one in door.server.connections() if isinstance(one, Lane)]
+    return [one for one in door.connections() if isinstance(one, Lane)]
 
 
 async def answered(sequences: Sequence[Sequence[bytes]], tokens: Tokens) -> list[list[bytes]]:
@@ -214,6 +214,7 @@ async def test_an_old_client_is_answered_and_its_connection_kept_if_it_asks(
 
 UPGRADING = post(BODY, headers=b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n")
 CLOSING = post(BODY, headers=b"Connection: close\r\n")
+CLOSING_SECOND = post(BODY, headers=b"Connection: a\r\nConnection: b , Close\r\n")
 
 
 @pytest.mark.parametrize(
@@ -223,6 +224,7 @@ CLOSING = post(BODY, headers=b"Connection: close\r\n")
         pytest.param(SOUND[0] + UPGRADING, [b"200", b"200"], id="upgrade-behind"),
         pytest.param(CLOSING + b"more", [b"200"], id="bytes-behind-the-last"),
         pytest.param(CLOSING + SOUND[0], [b"200"], id="request-behind-the-last"),
+        pytest.param(CLOSING_SECOND + SOUND[0], [b"200"], id="in-the-second-of-two-headers"),
         pytest.param(LAST + SOUND[0], [b"200"], id="request-behind-the-last-without-a-body"),
     ],
 )
@@ -298,11 +300,15 @@ async def test_a_read_ends_with_the_client_that_asked_for_it(door: Door) -> None
     async with asyncio.timeout(60), door.server.reads.taken():
         _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         before = door.server.reads.calls
-        writer.write(b"GET /v1/groups HTTP/1.1\r\nHost: x\r\n\r\n")
+        # Whatever a caller says beside it.
+        body = b"2e000\r\n" + b" " * 0x2E000 + b"\r\n0\r\n\r\n"
+        head = b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + body)
         await until(lambda: door.server.reads.calls == before + 1)
         reset(writer)
         await until(lambda: door.server.reads.calls == before)
     assert door.observed == []
+    assert figure(door, "rgd_http_body_bytes") == 0
 
 
 async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) -> None:

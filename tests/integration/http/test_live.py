@@ -86,6 +86,29 @@ async def test_a_stream_and_an_answer_are_the_same_snapshot(running: RunningDaem
     assert second == answer or second["number"] > answer["number"]
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(
+            b"Accept: application/json\r\nAccept: Text/Event-Stream\r\n", id="second Accept"
+        ),
+        pytest.param(
+            b"Accept: text/event-stream\r\nContent-Length: 2\r\n", id="a body that comes late"
+        ),
+    ],
+)
+def test_a_stream_is_for_whoever_accepts_it(running: RunningDaemon, headers: bytes) -> None:
+    address = urlsplit(running.url)
+    given = address.hostname, address.port
+    with socket.create_connection(given, timeout=SOON_S) as client, client.makefile("rb") as got:
+        client.sendall(b"GET /v1/live HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+        messages = 0
+        while messages < 2:
+            line = got.readline()
+            assert line, "the stream has ended"
+            messages += line.startswith(b"data: ")
+
+
 async def test_so_many_streams_and_no_more(running: RunningDaemon) -> None:
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(client(headers=ACCEPT))

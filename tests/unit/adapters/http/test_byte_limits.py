@@ -2,43 +2,41 @@
 
 import pytest
 
-from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
+from rgd.adapters.http.byte_limits import FREE_BYTES, BodyBudget, HeldBody, UnreadAnswers
 from rgd.adapters.http.errors import Overloaded
 
 
 def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
-    budget = BodyBudget(100, free_bytes=0)
-    with budget.hold() as held:
-        held.take(60)
-        held.grow_to(70)
-        held.grow_to(50)
-        assert budget.used == 70
+    budget = BodyBudget(100)
+    held = HeldBody(budget)
+    for count in (60, 70, 50):
+        held.grow_to(FREE_BYTES + count)
+    assert budget.used == 70
+    held.free()
+    held.free()
     assert budget.used == 0
 
 
 def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
-    budget = BodyBudget(100, free_bytes=0)
-    with budget.hold() as first, budget.hold() as second:
-        first.take(60)
-        with pytest.raises(Overloaded, match=r"http\.bodies_max_bytes") as caught:
-            second.take(41)
-        assert caught.value.headers == {"Retry-After": "1"}
-        second.take(40)
-    assert budget.used == 0
+    budget = BodyBudget(100)
+    first, second = HeldBody(budget), HeldBody(budget)
+    first.grow_to(FREE_BYTES + 60)
+    with pytest.raises(Overloaded, match=r"http\.bodies_max_bytes") as caught:
+        second.grow_to(FREE_BYTES + 41)
+    assert caught.value.headers == {"Retry-After": "1"}
+    second.grow_to(FREE_BYTES + 40)
+    assert budget.used == 100
 
 
 def test_what_is_small_passes_while_large_bodies_hold_the_whole_budget() -> None:
-    budget = BodyBudget(100, free_bytes=50)
-    with budget.hold() as hog, budget.hold() as question, budget.hold() as large:
-        hog.take(150)
-        assert budget.used == 100
-        question.take(20)
-        question.grow_to(50)
-        with pytest.raises(Overloaded):
-            question.grow_to(51)
-        with pytest.raises(Overloaded):
-            large.take(51)
-    assert budget.used == 0
+    budget = BodyBudget(100)
+    HeldBody(budget).grow_to(FREE_BYTES + 100)
+    question = HeldBody(budget)
+    question.grow_to(20)
+    question.grow_to(FREE_BYTES)
+    with pytest.raises(Overloaded):
+        question.grow_to(FREE_BYTES + 1)
+    assert budget.used == 100
 
 
 def test_those_that_wait_longest_are_aborted_while_all_are_too_many() -> None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rgd.adapters.http.chunks import ChunkedBody
+from rgd.adapters.http.chunks import CHUNKS_MAX, FRAME_BYTES_MAX, ChunkedBody
 from rgd.adapters.http.errors import BodyMalformed, BodyTooLarge, CallError
+from tests.support.work import calls_of
 
 #: Parts with what a body ends with, too.
 PARTS = st.lists(st.sampled_from([b"a", b"\r\n\r\n", b"0\r\n\r\n", b"\r\n", b"{}", b"x" * 300]))
@@ -46,6 +47,9 @@ def test_a_body_is_what_its_chunks_hold_and_what_follows_is_not_read(
         (b"f" * 20 + b"\r\n", BodyMalformed),
         (b"2\r\nabc\r\n0\r\n\r\n", BodyMalformed),
         (b"2;a\nab\r\n0\r\n\r\n", BodyMalformed),
+        (b"0\r\nA b\r\n\r\n", BodyMalformed),
+        (b"2;" + b"a" * FRAME_BYTES_MAX, BodyMalformed),
+        (b"0\r\n" + b"A: b\r\n" * FRAME_BYTES_MAX, BodyMalformed),
         (framed([b"x" * 9]), BodyTooLarge),
         (framed([b"x" * 5, b"y" * 5])[:-5], BodyTooLarge),
     ],
@@ -53,3 +57,11 @@ def test_a_body_is_what_its_chunks_hold_and_what_follows_is_not_read(
 def test_what_is_no_body_or_too_large_is_an_error(sent: bytes, error: type[CallError]) -> None:
     with pytest.raises(error):
         ChunkedBody(8).take(sent)
+
+
+def test_reading_costs_a_call_or_so_for_each_chunk_and_there_are_only_so_many() -> None:
+    lines = framed([b"\r\n" * 50_000])
+    assert calls_of(lambda: ChunkedBody(len(lines)).take(lines)) < 100
+    ChunkedBody(CHUNKS_MAX).take(framed([b"x"] * (CHUNKS_MAX - 1)))
+    with pytest.raises(BodyMalformed, match=f"at most {CHUNKS_MAX} chunks"):
+        ChunkedBody(CHUNKS_MAX).take(framed([b"x"] * CHUNKS_MAX))

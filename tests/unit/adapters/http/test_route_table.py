@@ -1,9 +1,12 @@
 """Which call a path and a method find."""
 
+from contextlib import suppress
+
 import pytest
 
-from rgd.adapters.http.errors import NoSuchPath
+from rgd.adapters.http.errors import CallError, NoSuchPath
 from rgd.adapters.http.route_table import Route, RouteTable
+from tests.support.work import calls_of
 
 CALLS = (
     "GET /a",
@@ -44,3 +47,15 @@ def test_a_call_is_found(method: str, path: str, call: str, parts: dict[str, str
 def test_a_path_that_no_call_has(path: str) -> None:
     with pytest.raises(NoSuchPath):
         TABLE.find("GET", path)
+
+
+@pytest.mark.parametrize("begin", ["/d", "/a/x"])
+def test_many_slashes_cost_no_more_than_one_long_name(begin: str) -> None:
+    def work(target: str) -> int:
+        def find() -> None:
+            with suppress(CallError):
+                TABLE.find("DELETE", target)
+
+        return calls_of(find)
+
+    assert work(begin + "/%41" * 2000) < work("/a/" + "%2F%41" * 2000)
