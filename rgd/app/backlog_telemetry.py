@@ -13,6 +13,7 @@ from rgd.core.backlog.model import QuotaType, Source
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.backlog.topic import TopicState
 from rgd.core.buckets.throttled import OTHER
+from rgd.core.gate import looks
 from rgd.core.policies.model import BacklogAction
 from rgd.core.policies.names import namespace_of_topic
 from rgd.ports.metrics import Sample
@@ -52,7 +53,8 @@ class BacklogTelemetry:
         yield from self._of_producers()
 
     def _of_broker(self) -> Iterator[Sample]:
-        store, blocked = self._daemon.core.backlogs, self._daemon.core.limiter.blocked
+        store = self._daemon.core.backlogs
+        blocked = self._daemon.core.gate.ask(looks.blocks)
         for which in QuotaType:
             labels = (self._daemon.cluster, which.value)
             yield Sample(_BROKER_EVICTIONS, labels, store.evicted[which])
@@ -61,13 +63,13 @@ class BacklogTelemetry:
                 exceeded = store.exceeded[which, action]
                 yield Sample("rgd_backlog_quota_exceeded_total", (which, action), exceeded)
             for held in (True, False):
-                refused = blocked.requests[which, held]
+                refused = blocked.requests.get((which, held), 0)
                 labels = (which.value, str(held).lower())
                 yield Sample("rgd_backlog_refused_total", labels, refused)
         for source in Source:
             yield Sample("rgd_backlog_reports_total", (source,), store.reported[source])
         yield Sample("rgd_backlog_topics", (), len(store))
-        yield Sample("rgd_backlog_blocked_topics", (), len(blocked))
+        yield Sample("rgd_backlog_blocked_topics", (), blocked.topics)
         yield Sample("rgd_backlog_topics_refused_total", (), store.refused)
         yield Sample("rgd_backlog_topics_expired_total", (), store.expired)
 
@@ -90,8 +92,8 @@ class BacklogTelemetry:
             yield Sample(_MESSAGES, (*labels, subscription), messages)
 
     def _of_producers(self) -> Iterator[Sample]:
-        cluster, of_topics = self._daemon.cluster, self._daemon.core.limiter.blocked.requests_of
-        for topic, counts in list(of_topics.items()):
+        cluster, gate = self._daemon.cluster, self._daemon.core.gate
+        for topic, counts in looks.listed(gate, looks.blocked_requests):
             place = (OTHER, OTHER) if topic == OTHER else (namespace_of_topic(topic), topic)
             labels = (cluster, *place) if self._by_topic else (cluster, place[0], "")
             for (which, is_held), count in counts.items():

@@ -14,6 +14,7 @@ from rgd.app.live_history import History
 from rgd.app.recent_events import RecentEvents
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS
+from rgd.core.gate import looks
 from rgd.core.policies.model import GroupKey
 from rgd.core.units import NS_PER_S, Dimension, Nanos
 from rgd.version import __version__
@@ -95,7 +96,7 @@ class Live:
             found.append(table)
             await asyncio.sleep(SLICE_REST_S)
         now = self._daemon.now()
-        counts = {key: counts_of(self._core, key, now) for key in keys}
+        counts = counts_of(self._core, keys, now)
         self._coloured = coloured_of(found)
         rows: list[tuple[RowKey, PressureView]] = []
         for begin in range(0, len(top), ROWS_SLICE):
@@ -177,7 +178,7 @@ class Live:
         return self._rows_of(
             [row for row in rows if row.key in keys and self._is_limited(row)],
             list(tables(self._core, keys)),
-            {key: counts_of(self._core, key, now) for key in keys},
+            counts_of(self._core, keys, now),
             is_whole=is_whole,
         )
 
@@ -207,7 +208,7 @@ class Live:
         gone = {name: at for name, at in self._seen.items() if name not in here}
         health = daemon.health()
         brokers = members_view(core, now, gone)
-        backlogs = backlogs_view(core.backlogs, core.limiter.blocked)
+        backlogs = backlogs_view(core)
         return LiveView(
             number=self._number,
             unix_ms=daemon.parts.clock.unix_ms(),
@@ -228,7 +229,7 @@ class Live:
             coloured=self._coloured,
             groups=self._groups,
             backlogs=backlogs,
-            leases=len(core.leases.table),
+            leases=core.gate.ask(looks.leases).leases,
             log=self._log(),
             last_event=self._events.last,
         )

@@ -11,6 +11,7 @@ from rgd.app.stock_neighbours import StockNeighbours
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.throttled import Throttled
+from rgd.core.gate import looks
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 from rgd.views.explain import explain
@@ -60,9 +61,9 @@ class Looks:
     @contained("view")
     def throttled(self, topic: str) -> list[Throttled]:
         """What throttled the dispatch of a topic's subscriptions lately."""
-        return self.core.limiter.throttled.of_topic(topic, self.now())
+        return self.core.gate.ask(looks.throttled_topic, topic, self.now())
 
     @contained("view")
     def throttled_partitions(self, topic: str) -> list[str]:
         """The partitions of a topic whose dispatch was throttled lately."""
-        return self.core.limiter.throttled.partitions_of(topic, self.now())
+        return self.core.gate.ask(looks.throttled_partitions, topic, self.now())

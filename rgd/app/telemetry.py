@@ -12,11 +12,12 @@ from typing import Final
 from rgd.app.daemon import RgdDaemon
 from rgd.app.drops import ALWAYS, drops_of
 from rgd.app.throttled_samples import throttled_samples
+from rgd.core.gate import looks
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
 from rgd.version import __version__
-from rgd.views.figures import GroupFigures, group_figures, known_subscriptions
+from rgd.views.figures import group_figures, known_subscriptions
 
 #: Which build of the version runs, as whoever built the image named it.
 BUILD: Final = os.environ.get("RGD_BUILD", "")
@@ -47,29 +48,29 @@ class Telemetry:
 
     def _of_groups(self) -> Iterator[Sample]:
         core = self._daemon.core
-        for figures in group_figures(core):
-            yield from _of_group(figures)
-        limiter = core.limiter
-        yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
-        yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
-        yield Sample("rgd_policies_unknown_refused_total", (), limiter.unknown_refused_total)
+        for figures, wanted in group_figures(core):
+            yield from _of_group(figures, wanted)
+        ungoverned = core.gate.ask(looks.ungoverned)
+        yield Sample("rgd_ungoverned_total", (), ungoverned.granted)
+        yield Sample("rgd_policies_unknown_granted_total", (), ungoverned.unknown_granted)
+        yield Sample("rgd_policies_unknown_refused_total", (), ungoverned.unknown_refused)
 
     def _of_leases(self) -> Iterator[Sample]:
-        leases = self._daemon.core.leases
-        yield Sample("rgd_leases", (), len(leases.table))
-        for event, happened in leases.events().items():
+        gate = self._daemon.core.gate
+        figures = gate.ask(looks.leases)
+        yield Sample("rgd_leases", (), figures.leases)
+        for event, happened in figures.events.items():
             yield Sample("rgd_lease_events_total", (event,), happened)
-        for state, load in list(leases.table.groups.items()):
-            yield Sample("rgd_leased", (*state.key, Dimension.MESSAGES), load.held_messages)
-            yield Sample("rgd_leased", (*state.key, Dimension.BYTES), load.held_bytes)
+        for key, held in looks.listed(gate, looks.leased):
+            yield Sample("rgd_leased", (*key, Dimension.MESSAGES), held.messages)
+            yield Sample("rgd_leased", (*key, Dimension.BYTES), held.bytes)
 
     def _of_dispatch(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core
         if not self._by_topic:
             return iter(())
-        return throttled_samples(
-            core.limiter.throttled, known_subscriptions(core), daemon.cluster, daemon.now()
-        )
+        known = known_subscriptions(core)
+        return throttled_samples(core.gate, known, daemon.cluster, daemon.now())
 
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core
@@ -125,7 +126,7 @@ class Telemetry:
         yield Sample("rgd_counts_lost_total", (), self._daemon.core.rounds.windows_lost)
 
 
-def _of_group(figures: GroupFigures) -> Iterator[Sample]:
+def _of_group(figures: looks.GroupReading, wanted: tuple[int, int]) -> Iterator[Sample]:
     labels = (*figures.key, Dimension.MESSAGES), (*figures.key, Dimension.BYTES)
     yield from _rates("rgd_quota", labels, figures.quota)
     yield from _rates("rgd_share", labels, figures.share)
@@ -134,7 +135,7 @@ def _of_group(figures: GroupFigures) -> Iterator[Sample]:
         yield from map(Sample, repeat("rgd_returned_total"), labels, figures.returned)
     for (level, dimension), count in figures.refused:
         yield Sample("rgd_refused_total", (*figures.key, dimension, level), count)
-    yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, figures.wanted))
+    yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, wanted))
     if figures.shadow_refused is not None:
         yield from map(Sample, repeat("rgd_shadow_refused_total"), labels, figures.shadow_refused)
     if figures.over is not None:

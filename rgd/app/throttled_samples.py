@@ -9,7 +9,9 @@ subscriptions are shown. While others are counted together, nothing is known to 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rgd.core.buckets.throttled import DISPATCH_LEVELS, OTHER, Throttled, ThrottledTable
+from rgd.core.buckets.throttled import DISPATCH_LEVELS, OTHER, Throttled
+from rgd.core.gate import looks
+from rgd.core.gate.port import Gate
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.units import NS_PER_S, Dimension, Nanos
 from rgd.ports.metrics import Sample
@@ -17,36 +19,40 @@ from rgd.ports.metrics import Sample
 MESSAGES_EVENTS: Final = "pulsar_subscription_dispatch_throttled_msg_events"
 BYTES_EVENTS: Final = "pulsar_subscription_dispatch_throttled_bytes_events"
 VOLUME: Final = "rgd_subscription_dispatch_throttled_total"
+#: Subscriptions that are read together.
+SLICE_NAMES: Final = 32
+
 TIME: Final = "rgd_subscription_dispatch_throttled_seconds_total"
 
 
 def throttled_samples(
-    table: ThrottledTable, known: Iterable[tuple[str, str]], cluster: str, now: Nanos
+    gate: Gate, known: Iterable[tuple[str, str]], cluster: str, now: Nanos
 ) -> Iterator[Sample]:
     """The samples of every subscription, one subscription at a time.
 
     Args:
-        table: what was throttled lately.
+        gate: knows what was throttled lately.
         known: topics and subscriptions that the daemon knows; some may come twice.
         cluster: the label.
         now: the current time.
     """
     shown: set[tuple[str, str]] = set()
-    for name in table.names():
-        counts = table.of(*name, now)
-        if counts is not None:
-            shown.add(name)
-            yield from _of_subscription(counts, cluster)
-    for topic, subscription in () if table.has_others(now) else known:
-        if len(shown) >= table.most:
+    names = looks.listed(gate, looks.throttled_names)
+    for begin in range(0, len(names), SLICE_NAMES):
+        for counts in gate.ask(looks.throttled, names[begin : begin + SLICE_NAMES], now):
+            if counts is not None:
+                shown.add((counts.topic, counts.subscription))
+                yield from _of_subscription(counts, cluster)
+    others = gate.ask(looks.throttled_others, now)
+    for topic, subscription in () if others.are_recent else known:
+        if len(shown) >= others.most:
             break
         if (topic, subscription) not in shown:
             shown.add((topic, subscription))
             yield from _of_subscription(Throttled.nothing(topic, subscription), cluster)
-    other = table.other(now)
-    if other is not None:
+    if others.counts is not None:
         # The time of many subscriptions is nobody's.
-        yield from list(_samples(other, (cluster, *[OTHER] * 4)))[:-1]
+        yield from list(_samples(others.counts, (cluster, *[OTHER] * 4)))[:-1]
 
 
 def _of_subscription(counts: Throttled, cluster: str) -> Iterator[Sample]:

@@ -52,6 +52,7 @@ from rgd.config.settings import Settings
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
+from rgd.core.gate.looks import listed, names_asked
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from rgd.version import __version__
 
@@ -189,7 +190,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         policies=policies_of(
             settings,
             url,
-            core.limiter.names_asked,
+            partial(listed, core.gate, names_asked),
             nothing_polled if poller is None else poller.topics,
         ),
         usage_log=usage_log or NoLog(),

@@ -3,7 +3,7 @@
 Laws:
 
 - The levels are those of the decision, in its order, and show what the next request would meet.
-- Explaining creates no bucket, no chain and no counters, and takes no tokens.
+- All that is read of the gate is read in one look (`rgd.core.gate.looks.name`), which creates and takes nothing.
 - A limit that no request has used here has no share and no bucket yet; its view says so (`in_use`).
 
 Each limit counts what it refused in the last minute (`rgd.core.buckets.recent_refusals`), for all
@@ -11,18 +11,18 @@ names that it governs. `rgd.cli.why` makes the text for people.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.broker.broker import Broker
-from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Level, Request
-from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.levels import LimitKey
-from rgd.core.buckets.recent_refusals import RecentRefusals, Refusals, window_ns
-from rgd.core.buckets.soft import SoftState
-from rgd.core.buckets.throttled import DISPATCH_LEVELS
+from rgd.core.buckets.recent_refusals import Refusals, window_ns
+from rgd.core.buckets.throttled import DISPATCH_LEVELS, Throttled
 from rgd.core.exchange.usage_map import StoredRow
+from rgd.core.gate import looks
+from rgd.core.gate.looks import LevelReading
 from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rate, Rates
 from rgd.core.policies.precedence import (
     Scope,
@@ -52,6 +52,7 @@ from rgd.views.model import (
     ThrottledView,
 )
 
+_LEVELS: Final = tuple(Level)
 _TYPES: Final = {QuotaType.SIZE: Dimension.BYTES, QuotaType.TIME: None}
 
 
@@ -65,7 +66,13 @@ def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
     """
     assert name.namespace is not None, "a name has a namespace"
     snapshot = broker.sharing.snapshot
-    levels = tuple(_levels(broker, name, now))
+    limits, groups = list(_limits(broker, name)), _groups(broker, name)
+    keys = [GroupKey(group.name, name.kind) for group, _ in groups]
+    read = broker.gate.ask(looks.name, name, [key for key, _ in limits], keys, now)
+    of_limits = map(partial(_limit, broker, now), limits, read.limits)
+    of_groups = map(partial(_group, broker, now), groups, keys, read.groups)
+    # The limits and the groups each have this order; it is kept.
+    levels = tuple(sorted((*of_limits, *of_groups), key=lambda one: _LEVELS.index(one.level)))
     backlog = None if name.topic is None else backlog_view(broker.backlogs, name.topic, now)
     blocked = None if backlog is None or name.kind is Kind.DISPATCH else backlog.blocked
     return ExplainView(
@@ -84,48 +91,49 @@ def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
         ),
         backlog_quotas=tuple(_backlog_quotas(broker, name)),
         backlog=backlog,
-        backlog_refused_last_minute=None if blocked is None else _blocked_lately(broker, name, now),
-        throttled=_throttled(broker, name, now),
+        backlog_refused_last_minute=None if blocked is None else _lately(broker, read.blocked, now),
+        throttled=None if read.throttled is None else _throttled(read.throttled),
     )
 
 
-def _levels(broker: Broker, name: Request, now: Nanos) -> Iterator[LevelView]:
-    """Every limit that applies, in the order of the decision."""
-    snapshot, kind, topic = broker.sharing.snapshot, name.kind, name.topic
-    limits, me = snapshot.limits, broker.settings.sender.broker
-    by_broker = limits.broker.of(kind) or UNLIMITED
-    yield from _limit(broker, name, Level.BROKER, ScopedRates(by_broker, Scope.BROKER, me), now)
-    reached: dict[str, list[ScopeView]] = {}
-    for group, scope, at in snapshot.attachments_of(name.namespace, topic):
-        reached.setdefault(group, []).append(ScopeView(scope, at))
-    for group, scopes in reached.items():
-        if group in snapshot.groups:
-            yield _group(broker, name, snapshot.groups[group], tuple(scopes), now)
+def _limits(broker: Broker, name: Request) -> Iterator[tuple[LimitKey, ScopedRates]]:
+    """The limits that apply and are not a group's."""
+    limits, kind, topic = broker.sharing.snapshot.limits, name.kind, name.topic
+    by_broker, me = limits.broker.of(kind) or UNLIMITED, broker.settings.sender.broker
+    found = [(LimitKey(kind, Level.BROKER), ScopedRates(by_broker, Scope.BROKER, me))]
     if topic is not None:
-        yield from _limit(broker, name, Level.TOPIC, topic_limit(limits, topic, kind), now)
-        if name.subscription is not None:
-            by_subscription = subscription_limit(limits, topic, name.subscription, kind)
-            yield from _limit(broker, name, Level.SUBSCRIPTION, by_subscription, now)
+        of_topic = topic_limit(limits, topic, kind)
+        found.append((LimitKey(kind, Level.TOPIC, topic), of_topic))
+        if (subscription := name.subscription) is not None:
+            key = LimitKey(kind, Level.SUBSCRIPTION, topic, subscription)
+            found.append((key, subscription_limit(limits, topic, subscription, kind)))
+    for key, scoped in found:
+        if not scoped.rates.is_unlimited and scoped.scope is not None:
+            yield key, scoped
+
+
+def _groups(broker: Broker, name: Request) -> list[tuple[Group, list[ScopeView]]]:
+    """The groups that apply, and where each is attached."""
+    snapshot = broker.sharing.snapshot
+    reached: dict[str, list[ScopeView]] = {}
+    for group, scope, at in snapshot.attachments_of(name.namespace, name.topic):
+        reached.setdefault(group, []).append(ScopeView(scope, at))
+    groups = snapshot.groups
+    return [(groups[group], scopes) for group, scopes in reached.items() if group in groups]
 
 
 def _limit(
-    broker: Broker, name: Request, level: Level, scoped: ScopedRates, now: Nanos
-) -> Iterator[LevelView]:
-    """The view of a limit that is not a group's, if there is such a limit."""
-    rates, scope, at = scoped
-    if rates.is_unlimited or scope is None:
-        return
-    topic = "" if level is Level.BROKER else name.topic or ""
-    subscription = name.subscription or "" if level is Level.SUBSCRIPTION else ""
-    state = broker.limiter.limit(LimitKey(name.kind, level, topic, subscription))
-    messages, size = (
-        _dimension(dimension, rates, now, share=rates, level=state) for dimension in Dimension
-    )
-    yield LevelView(
-        level=level,
+    broker: Broker, now: Nanos, limit: tuple[LimitKey, ScopedRates], read: LevelReading | None
+) -> LevelView:
+    """The view of a limit that is not a group's."""
+    key, (rates, scope, at) = limit
+    assert scope is not None, "a limit is set somewhere"
+    messages, size = (_dimension(dimension, rates, rates, read) for dimension in Dimension)
+    return LevelView(
+        level=key.level,
         group=None,
         set_at=(ScopeView(scope, at),),
-        in_use=state is not None,
+        in_use=read is not None,
         state=None,
         blocked=None,
         shadow=None,
@@ -133,39 +141,31 @@ def _limit(
         topic_split=None,
         messages=messages,
         bytes=size,
-        retry_after_ms=_retry_after_ms(state, now),
-        refused_last_minute=_refused_last_minute(broker, state, now),
-        leases=_leases(broker, state),
+        retry_after_ms=0 if read is None else read.wait_ms,
+        refused_last_minute=_refused_last_minute(broker, read, now),
+        leases=_leases(read),
     )
 
 
 def _group(
-    broker: Broker, name: Request, group: Group, set_at: tuple[ScopeView, ...], now: Nanos
+    broker: Broker,
+    now: Nanos,
+    attached: tuple[Group, list[ScopeView]],
+    key: GroupKey,
+    read: LevelReading | None,
 ) -> LevelView:
     """The view of a resource group; where its share is divided, the topic's part decides, too."""
-    key = GroupKey(group.name, name.kind)
-    state, split = broker.limiter.state(key), broker.limiter.split_of(key)
-    part = None if split is None else split.look(name.topic, now)
-    decides: LevelState | None = state if split is None else part
+    group, set_at = attached
     row = broker.usage.rows(key).get(broker.settings.sender.broker)
-    waits = 0 if decides is None else max(_retry_after_ms(one, now) for one in (state, decides))
+    share = UNLIMITED if read is None else read.share
     messages, size = (
-        _dimension(
-            dimension,
-            group.rates(name.kind),
-            now,
-            share=UNLIMITED if state is None else state.share,
-            part=None if part is None else part.share,
-            level=decides,
-            row=row,
-        )
-        for dimension in Dimension
+        _dimension(dimension, group.rates(key.kind), share, read, row) for dimension in Dimension
     )
     return LevelView(
         level=Level.RESOURCE_GROUP,
         group=group.name,
-        set_at=set_at,
-        in_use=state is not None,
+        set_at=tuple(set_at),
+        in_use=read is not None,
         state=broker.mode,
         blocked=group.blocked,
         shadow=group.shadow,
@@ -173,40 +173,36 @@ def _group(
         topic_split=group.topic_split or broker.settings.topic_split,
         messages=messages,
         bytes=size,
-        retry_after_ms=0 if group.shadow else waits,
-        refused_last_minute=_refused_last_minute(broker, state, now),
-        leases=_leases(broker, state),
-        soft=_soft(group, state),
+        retry_after_ms=0 if read is None or group.shadow else read.wait_ms,
+        refused_last_minute=_refused_last_minute(broker, read, now),
+        leases=_leases(read),
+        soft=_soft(group, read),
     )
 
 
-def _soft(group: Group, state: GroupState | None) -> SoftView | None:
+def _soft(group: Group, read: LevelReading | None) -> SoftView | None:
     """The view of a group's soft limit; it has no rates before a request has used the group."""
     if group.soft_ppm is None:
         return None
     part = group.soft_ppm / PPM
-    soft = None if state is None else state.soft
-    if not isinstance(soft, SoftState):
+    soft = None if read is None else read.soft
+    if soft is None:
         return SoftView(part, None, None, is_over=False, over_messages=0, over_bytes=0)
     rates = _units(soft.share.messages), _units(soft.share.bytes)
-    return SoftView(part, *rates, soft.is_over, *soft.shadow_refused)
+    return SoftView(part, *rates, soft.is_over, *soft.over)
 
 
-def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
+def _dimension(
     dimension: Dimension,
     quota: Rates,
-    now: Nanos,
-    *,
     share: Rates,
-    level: LevelState | None,
-    part: Rates | None = None,
+    read: LevelReading | None,
     row: StoredRow | None = None,
 ) -> DimensionView:
-    """The view of one dimension of a limit; `level` has the bucket that decides, if any."""
-    depth = tokens = None
-    if level is not None and (left := level.tokens(dimension, now)) is not None:
-        depth = (level.share.of(dimension) or 0) * level.burst_ns / PICO
-        tokens = left / PICO
+    """The view of one dimension of a limit."""
+    part = bucket = None
+    if read is not None:
+        part, bucket = read.part, read.buckets[dimension is Dimension.BYTES]
     wanted = admitted = 0
     if row is not None:
         wanted, admitted = getattr(row.wanted, dimension), getattr(row.admitted, dimension)
@@ -214,51 +210,40 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
         quota=_units(quota.of(dimension)),
         share=_units(share.of(dimension)),
         part=None if part is None else _units(part.of(dimension)),
-        depth=_rounded(depth),
-        tokens=_rounded(tokens),
+        depth=None if bucket is None else round(bucket.depth, 3),
+        tokens=None if bucket is None else round(bucket.tokens, 3),
         wanted=None if row is None else to_units(wanted),
         admitted=None if row is None else to_units(admitted),
         refused=None if row is None else to_units(max(0, wanted - admitted)),
     )
 
 
-def _leases(broker: Broker, level: LevelState | None) -> LeasesView | None:
-    load = None if level is None else broker.leases.table.loads.get(level)
-    if load is None:
+def _leases(read: LevelReading | None) -> LeasesView | None:
+    if read is None or read.leases is None:
         return None
-    wants = RatesView(to_units(load.wants_messages), to_units(load.wants_bytes))
-    return LeasesView(load.leases, wants, load.held_messages, load.held_bytes)
-
-
-def _retry_after_ms(level: LevelState | None, now: Nanos) -> int:
-    return 0 if level is None else level.wait(1, 1, now)[0]
+    leases, wants, held = read.leases
+    return LeasesView(leases, RatesView(*map(to_units, wants)), *held)
 
 
 def _refused_last_minute(
-    broker: Broker, level: LevelState | None, now: Nanos
+    broker: Broker, read: LevelReading | None, now: Nanos
 ) -> RefusedLastMinuteView:
-    return _lately(broker, None if level is None else level.refusals, now)
+    return _lately(broker, (Refusals(), Refusals()) if read is None else read.refused, now)
 
 
-def _lately(broker: Broker, refusals: RecentRefusals | None, now: Nanos) -> RefusedLastMinuteView:
+def _lately(
+    broker: Broker, refused: tuple[Refusals, Refusals], now: Nanos
+) -> RefusedLastMinuteView:
+    by_messages, by_bytes = refused
     return RefusedLastMinuteView(
         window_s=round(min(window_ns(now), now - broker.created_at) / NS_PER_S, 1),
-        by_messages=_refused(refusals, Dimension.MESSAGES, now),
-        by_bytes=_refused(refusals, Dimension.BYTES, now),
+        by_messages=RefusedView(*by_messages),
+        by_bytes=RefusedView(*by_bytes),
     )
 
 
-def _refused(refusals: RecentRefusals | None, dimension: Dimension, now: Nanos) -> RefusedView:
-    return RefusedView(*(Refusals() if refusals is None else refusals.total(dimension, now)))
-
-
-def _throttled(broker: Broker, name: Request, now: Nanos) -> ThrottledView | None:
+def _throttled(counts: Throttled) -> ThrottledView:
     """Every level that lowered the subscription's reads, not only the most stringent one."""
-    if name.kind is not Kind.DISPATCH or name.topic is None or name.subscription is None:
-        return None
-    counts = broker.limiter.throttled.of(name.topic, name.subscription, now)
-    if counts is None:
-        return None
     events = zip(DISPATCH_LEVELS, counts.messages_events, counts.bytes_events, strict=True)
     return ThrottledView(
         levels=tuple(ThrottledLevelView(*of_level) for of_level in events),
@@ -287,10 +272,6 @@ def _by_backlog(blocked: BlockedView) -> LimitedByView:
     return LimitedByView(Level.BACKLOG, None, _TYPES[QuotaType(blocked.quota_type)])
 
 
-def _blocked_lately(broker: Broker, name: Request, now: Nanos) -> RefusedLastMinuteView:
-    return _lately(broker, broker.limiter.blocked.recent(name.topic), now)
-
-
 def _backlog_quotas(broker: Broker, name: Request) -> Iterator[BacklogQuotaView]:
     """The backlog quota of each type that applies to a name."""
     store, topic = broker.backlogs, name.topic
@@ -317,7 +298,3 @@ def _backlog_quotas(broker: Broker, name: Request) -> Iterator[BacklogQuotaView]
 
 def _units(rate: Rate) -> float | None:
     return None if rate is None else to_units(rate)
-
-
-def _rounded(units: float | None) -> float | None:
-    return None if units is None else round(units, 3)

@@ -127,9 +127,9 @@ def _kind_views(
         )
         shares = dict(zip(slotted, own, strict=True))
         rows = dict(zip(slotted, tables, strict=True))
-    states = [broker.limiter.state(key) for key in keys]
     # A share in force takes precedence over the one computed from the usage map.
-    shares |= {at: state.share for at, state in enumerate(states) if state is not None}
+    in_force = map(broker.sharing.in_force_of, keys, slots)
+    shares |= {at: share for at, share in enumerate(in_force) if share is not None}
     unused = [at for at in range(len(keys)) if at not in shares]
     shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
     return [

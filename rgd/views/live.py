@@ -4,12 +4,10 @@ Law: as in `rgd.views.model`; each is of a bounded size, whatever there is.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final
 
-from rgd.core.backlog.store import BacklogStore
 from rgd.core.broker.broker import Broker
-from rgd.core.buckets.blocked import BlockedTopics
+from rgd.core.gate import looks
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.views.backlog import size_bytes
 from rgd.views.live_model import (
@@ -75,11 +73,12 @@ def _silent_after_ns(broker: Broker, name: str) -> float:
     return SILENT_ROUNDS * (settings.stock_period_ns if is_stock else settings.round_ns)
 
 
-def backlogs_view(store: BacklogStore, blocked: BlockedTopics) -> BacklogsView:
+def backlogs_view(broker: Broker) -> BacklogsView:
     """The backlogs that this daemon knows of."""
-    some = []
-    for topic, why in islice(blocked.items(), BLOCKED_MAX):
+    store, some = broker.backlogs, []
+    for topic, quota_type in broker.gate.ask(looks.blocked_topics, BLOCKED_MAX):
         state = store.get(topic)
         size = 0 if state is None else size_bytes(state)
-        some.append(BlockedTopicView(topic, why.quota_type, size))
-    return BacklogsView(len(store), len(blocked), len(store.evicting()), tuple(some))
+        some.append(BlockedTopicView(topic, quota_type, size))
+    blocked = broker.gate.ask(looks.blocks).topics
+    return BacklogsView(len(store), blocked, len(store.evicting()), tuple(some))

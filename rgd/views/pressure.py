@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Level
 from rgd.core.exchange.columns import KINDS, Ints
+from rgd.core.gate import looks
 from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE, share_out
@@ -180,10 +181,10 @@ class Counts(NamedTuple):
     refused: Mapping[tuple[Level, Dimension], int]
 
 
-def counts_of(broker: Broker, key: GroupKey, now: int) -> Counts:
-    """What a group has refused here so far, by level and dimension."""
-    state = broker.limiter.state(key)
-    return Counts(now, {} if state is None else state.refused)
+def counts_of(broker: Broker, keys: Sequence[GroupKey], now: int) -> dict[GroupKey, Counts]:
+    """What some groups have refused here so far, by level and dimension."""
+    readings = zip(keys, broker.gate.ask(looks.groups, keys), strict=True)
+    return {key: Counts(now, {} if one is None else dict(one.refused)) for key, one in readings}
 
 
 def row_of(

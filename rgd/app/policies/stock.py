@@ -42,7 +42,7 @@ from rgd.ports.stock import (
 #: Each pause is shortened by up to this fraction of a poll, so that daemons do not poll in step.
 JITTER: Final = 0.1
 
-#: Returns the names that callers asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
+#: Returns the names that callers asked for (`rgd.core.gate.looks.names_asked`).
 NamesAsked = Callable[[], Sequence[Name]]
 
 #: Returns the topics (full names) whose backlogs are polled.

@@ -12,7 +12,7 @@ into force. The gate is called only where the rate in force, the policy or the d
 Everything here is a column by slot id.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -146,6 +146,21 @@ class Sharing:
         """[slots, 2] the gate's shares in Milli per second, `NO_RATE` for unlimited."""
         self._make_room()
         return self._applied[slots]
+
+    def in_force_of(self, key: GroupKey, slot: int) -> Rates | None:
+        """The gate's share of a group, which has this slot id or `NO_SLOT`; None if it is not in use."""
+        self._make_room()
+        if slot != NO_SLOT and self._is_in_use[slot]:
+            return rates_of(self._applied[slot].tolist())
+        return self._by_mode.least(self.quota(key)) if key in self._slotless else None
+
+    def keys_in_use(self, count: int) -> Iterator[list[GroupKey]]:
+        """The groups in use, so many at a time."""
+        keys, slots, without = self._usage.index.keys, self.slots_in_use, list(self._slotless)
+        for begin in range(0, len(slots), count):
+            yield [keys[slot] for slot in slots[begin : begin + count].tolist()]
+        for begin in range(0, len(without), count):
+            yield without[begin : begin + count]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group by the usage map; the floor without a slot id."""

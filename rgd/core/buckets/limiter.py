@@ -199,11 +199,15 @@ class Limiter(Levels):
         chain = self._chains.get(name)
         return None if chain is None else nearest(chain, now)
 
-    def drain_ungoverned(self) -> Ungoverned:
-        """Counts of requests decided without a limit since the last call."""
-        now = Ungoverned(
+    def ungoverned(self) -> Ungoverned:
+        """Counts of requests decided without a limit since the start."""
+        return Ungoverned(
             self.ungoverned_total, self.unknown_granted_total, self.unknown_refused_total
         )
+
+    def drain_ungoverned(self) -> Ungoverned:
+        """The same since the last call."""
+        now = self.ungoverned()
         before, self._drained = self._drained, now
         return Ungoverned(*(count - counted for count, counted in zip(now, before, strict=True)))
 

@@ -5,9 +5,9 @@ A gate that cannot call the plane grants an equal part of the quota meanwhile, n
 `give_slot`. What is counted of the group until then is not lost: its first page has it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rgd.core.backlog.quota import Blocked
 from rgd.core.bounds import BOUNDS, Bounds
@@ -59,6 +59,8 @@ class LocalGate:
         self.leases = Leases(self.limiter, settings.bounds.leases)
         #: Groups that were asked for the first time, and of which the plane does not know; it empties the list.
         self.asked: list[GroupKey] = []
+        #: Of which pages are being looked at (`rgd.core.gate.looks.listed`).
+        self.copy: Sequence[Any] = ()
 
     @property
     def news(self) -> News:

@@ -11,6 +11,7 @@ from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.bounds import BucketBounds
 from rgd.core.buckets.throttled import IDLE_NS, ThrottledTable
+from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.units import Nanos
 from rgd.ports.metrics import Sample
 from tests.unit.core.values import ms
@@ -36,7 +37,9 @@ class Shown:
         self._table, self._now, self._known = table, now, known
 
     def samples(self) -> list[Sample]:
-        return list(throttled_samples(self._table, self._known, "standalone", self._now))
+        gate = LocalGate(GateSettings(0, 0, 0, 0))
+        gate.limiter.throttled = self._table
+        return list(throttled_samples(gate, self._known, "standalone", self._now))
 
 
 async def scraped(

@@ -37,7 +37,9 @@ class House:
 
     def __init__(self, *, notes: bool = True, start: bool = True, slots_max: int = 1000) -> None:
         exchange = replace(BOUNDS.exchange, slots_max=slots_max)
-        settings = replace(SETTINGS, bounds=Bounds(exchange=exchange))
+        # One group without a slot id is tried again in a round.
+        sharing = replace(BOUNDS.sharing, single_groups=1)
+        settings = replace(SETTINGS, bounds=Bounds(exchange=exchange, sharing=sharing))
         self.gate = gate_of(settings) if notes else None
         self.broker = Broker(settings, ms(0), self.gate)
         self.now = 0.0
@@ -173,6 +175,18 @@ def test_without_a_slot_left_it_has_its_floor_and_is_tried_again() -> None:
     assert house.broker.sharing.slotless == 0
 
 
+def test_groups_without_a_slot_id_take_turns() -> None:
+    house = House(slots_max=2)
+    house.change(gold=10, late=10, more=10, most=10)
+    for group in ("gold", "late", "more", "most"):
+        house.ask(group=group)
+    house.answer()
+    assert house.broker.sharing.slotless == 2
+    house.change(gold=10, late=10, more=10)
+    house.wait(3000)
+    assert house.broker.sharing.slotless == 1
+
+
 def test_before_the_start_it_is_answered_too() -> None:
     house = House(start=False)
     house.ask()
@@ -209,7 +223,7 @@ def test_a_fault_loses_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(house.broker.limiter, "give_slot", boom)
         house.answer()
     assert any(isinstance(effect, Fault) for effect in house.effects)
-    house.wait(1100)
+    house.wait(2100)
     assert NO_SLOT not in {house.slot("gold"), house.slot("silver")}
 
 

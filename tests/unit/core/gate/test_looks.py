@@ -1,0 +1,155 @@
+"""Every look gives plain data that another process could have given, and takes nothing.
+
+Not covered: what views make of them (tests/unit/views, tests/unit/app).
+"""
+
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rgd.core.backlog.model import QuotaType
+from rgd.core.backlog.quota import Blocked
+from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.levels import LimitKey
+from rgd.core.gate import looks
+from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.leases.leases import LeaseEvent
+from rgd.core.leases.model import LeaseRequest
+from rgd.core.policies.model import (
+    Attachments,
+    BacklogAction,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    TopicSplit,
+)
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
+from tests.unit.core.values import NAMESPACE, TOPIC, key, ms, rates
+
+SETTINGS = GateSettings(250 * NS_PER_MS, 10_000, NS_PER_S, 100 * NS_PER_MS)
+HELD = f"{TOPIC}-held"
+PARTITION = f"{TOPIC}-partition-0"
+READ = Request(Kind.DISPATCH, 20, namespace=NAMESPACE, topic=PARTITION, subscription="audit")
+NOW = ms(3000)
+#: Most bytes of an answer: a third of a millisecond's work, pickled.
+ANSWER_BYTES_MAX = 60_000
+
+
+@pytest.fixture
+def gate() -> LocalGate:
+    """A gate with something of everything: used groups and limits, leases, a blocked topic, throttled reads."""
+    gate = LocalGate(SETTINGS, lambda group, kind, _now: (7, group.rates(kind)))
+    both = Limit(rates(100, 1000), rates(100))
+    groups = {
+        "gold": Group("gold", both, soft_ppm=500_000, topic_split=TopicSplit.EVEN),
+        "shadow": Group("shadow", both, shadow=True),
+        "idle": Group("idle", both),
+    }
+    attachments = Attachments(namespaces={NAMESPACE: "gold"}, topics={TOPIC: "shadow"})
+    limits = Limits(
+        broker=LocalLimit(publish=rates(10_000)),
+        topic_subscriptions={TOPIC: LocalLimit(dispatch=rates(20))},
+    )
+    gate.set_policies(PolicySnapshot(groups, attachments, limits), ms(0))
+    answer = gate.leases.open(
+        LeaseRequest((Kind.PUBLISH, None, NAMESPACE, TOPIC, None), Pair(5000, 5000)), "one", ms(10)
+    )
+    assert answer is not None
+    for at in range(20, 2500, 50):
+        gate.limiter.acquire(Request(messages=20, namespace=NAMESPACE, topic=TOPIC), ms(at))
+        gate.limiter.acquire(READ, ms(at))
+        gate.limiter.acquire(Request(Kind.DISPATCH, namespace="other/ns"), ms(at))
+    gate.block(HELD, Blocked(QuotaType.SIZE, BacklogAction.REFUSE, Nanos(0), ms(9000)))
+    gate.limiter.acquire(Request(messages=3, namespace=NAMESPACE, topic=HELD), ms(2600))
+    return gate
+
+
+#: What each look is asked with besides the gate.
+ASKED: dict[Callable[..., Any], tuple[Any, ...]] = {
+    looks.groups: ([key(), key("shadow"), key("idle"), key("unknown")],),
+    looks.name: (
+        READ,
+        [LimitKey(Kind.DISPATCH, Level.SUBSCRIPTION, PARTITION, "audit")],
+        [key(kind=Kind.DISPATCH), key("idle")],
+        NOW,
+    ),
+    looks.names_asked: (),
+    looks.throttled_names: (),
+    looks.throttled: ([(PARTITION, "audit"), (PARTITION, "other")], NOW),
+    looks.throttled_others: (NOW,),
+    looks.throttled_topic: (PARTITION, NOW),
+    looks.throttled_partitions: (TOPIC, NOW),
+    looks.subscriptions_read: (),
+    looks.blocks: (),
+    looks.blocked_topics: (20,),
+    looks.blocked_requests: (),
+    looks.leases: (),
+    looks.leased: (),
+    looks.ungoverned: (),
+    looks.page_of: (looks.names_asked, 0),
+}
+
+
+def test_every_look_is_asked_here() -> None:
+    takes_a_gate = {
+        look
+        for name, look in inspect.getmembers(looks, inspect.isfunction)
+        if not name.startswith("_")
+        and next(iter(inspect.get_annotations(look).values()), None) is LocalGate
+    }
+    assert takes_a_gate == ASKED.keys()
+
+
+@pytest.mark.parametrize("look", ASKED, ids=lambda look: look.__name__)
+def test_a_look_may_be_asked_from_another_process(
+    look: Callable[..., Any], gate: LocalGate
+) -> None:
+    asked = pickle.loads(pickle.dumps((look, ASKED[look])))
+    before = gate.limiter.resolved_total, gate.news.touched_slots()
+    answer = gate.ask(look, *ASKED[look])
+    assert answer, "an empty answer shows nothing"
+    packed = pickle.dumps(answer)
+    assert len(packed) < ANSWER_BYTES_MAX
+    come = pickle.loads(packed)
+    assert (come, type(come)) == (answer, type(answer))
+    assert gate.ask(asked[0], *asked[1]) == answer
+    assert (gate.limiter.resolved_total, gate.news.touched_slots()) == before
+
+
+def test_what_looks_see(gate: LocalGate) -> None:
+    [gold, shadow, idle, unknown] = gate.ask(looks.groups, *ASKED[looks.groups])
+    assert gold is not None
+    assert shadow is not None
+    assert (gold.quota, gold.share) == (rates(100, 1000), rates(100, 1000))
+    assert dict(gold.refused)[Level.BACKLOG, Dimension.MESSAGES] == 3
+    assert (gold.over is not None, shadow.shadow_refused is not None) == (True, True)
+    assert (idle, unknown) == (None, None)
+    read = gate.ask(looks.name, *ASKED[looks.name])
+    [subscription], [group, unused] = read.limits, read.groups
+    assert subscription is not None
+    assert group is not None
+    assert (subscription.buckets, unused) == ((looks.Bucket(5, 4.6), None), None)
+    assert subscription.refused[0].requests > 0
+    assert (group.part, group.soft is not None) == (rates(100), True)
+    assert gate.ask(looks.leases).events[LeaseEvent.GRANTED] == 1
+    assert [name for name, _ in gate.ask(looks.leased)] == [key(), key("shadow")]
+    assert gate.ask(looks.blocked_topics, 20) == [(HELD, QuotaType.SIZE)]
+    assert gate.ask(looks.blocked_topics, 0) == []
+    assert gate.ask(looks.ungoverned).granted == 50
+
+
+def test_a_list_comes_in_pages_of_one_moment(gate: LocalGate) -> None:
+    read = [(TOPIC, f"s{number}") for number in range(2 * looks.PAGE + 3)]
+    for count in (0, 1, looks.PAGE - 1, looks.PAGE, len(read)):
+        gate.limiter.throttled.read = dict.fromkeys(read[:count])
+        assert looks.listed(gate, looks.subscriptions_read) == read[:count]
+        assert not gate.copy, "a copy is kept no longer than its pages are asked for"
+    first = gate.ask(looks.page_of, looks.subscriptions_read, 0)
+    gate.limiter.throttled.read.clear()
+    second = gate.ask(looks.page_of, looks.subscriptions_read, looks.PAGE)
+    assert [*first, *second] == read[: 2 * looks.PAGE]
