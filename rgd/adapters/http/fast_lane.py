@@ -5,7 +5,7 @@ Laws:
 - Requests are answered in order. While an answer waits to be read, while a long one or one of the plane's is in work,
   and after `PIPELINED_MAX` or their bytes in one turn of the loop, nothing more of that connection is answered, and soon nothing read.
 - A call that takes no body, and one that is refused, is answered without its body; if that is not whole, the answer is the last one.
-- A client that is gone ends its reads and streams; what it changes is changed.
+- A client that is gone ends what it asked for, long arrays too; what it administers is done.
 
 A head that a connection repeats, as clients with many questions do, is read once.
 """
@@ -265,8 +265,8 @@ class Lane(Connection):
             # Given back where the work ends, however it ends.
             work.add_done_callback(self._body.free)
             self._body = None
-        # Whoever changes something is not stopped half way.
-        self._work = work if head.scope is Scope.READ else None
+        # Whoever administers is not stopped half way; items of an array are questions of their own.
+        self._work = None if head.scope is Scope.ADMIN else work
 
     async def _work_on(self, head: Head, answer: Pieces | Awaitable[Reply], began: float) -> None:
         """Answer what takes longer: a long array, or what the plane answers."""
