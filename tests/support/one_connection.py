@@ -66,7 +66,8 @@ class NoSocket(asyncio.Transport):
 
     @override
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
+        # As of TLS: it has none once it is closed.
+        return self if name == "socket" and not self._is_closing else default
 
     def setsockopt(self, *_: int) -> None:
         pass

@@ -73,7 +73,8 @@ class Connection(asyncio.Protocol):
         #: Set where it was let in.
         self._guard: Guard
         self._why_not = NOT_BEGUN
-        self._is_reading = True
+        #: Whether its transport reads on; before it begins (a handshake may bring bytes) nobody can stop that.
+        self._is_reading = False
         #: Whether the client sends nothing more.
         self._has_ended = False
         #: Whether the connection ends with the next answer.
@@ -205,7 +206,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, transport: asyncio.Transport, admission: Admission) -> None:
         lanes = self._lanes
-        self._transport = transport
+        self._transport, self._is_reading = transport, True
         self._guard = Guard(lanes.bounds, transport, admission, self.force_close)
         lanes.open.add(self)
         transport.set_write_buffer_limits(high=UNCOUNTED_UNREAD_BYTES)

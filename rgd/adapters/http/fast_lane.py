@@ -230,8 +230,7 @@ class Lane(Connection):
         self._end_partial()
         self._free_body()
         self._chunked = None
-        lanes = self._lanes
-        lanes.gate.observe(head.route, reply.status, 0.0)
+        self._lanes.gate.observe(head.route, reply.status, 0.0)
         self._write(head, reply, is_last=True)
 
     def _reply(self, head: Head, body: bytes) -> None:
@@ -293,7 +292,8 @@ class Lane(Connection):
         gate.observe(head.route, 200, gate.clock() - began)
         # The operating system keeps little of what its client does not read.
         opened = transport.get_extra_info("socket")
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
+        if opened is not None:  # or the client is gone already
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
         transport.write(self._lanes.answers.stream(stream, in_chunks=not head.is_old))
         # Where its body is not read it was the last one before.
         was_last = self._is_last

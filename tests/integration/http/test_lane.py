@@ -5,15 +5,18 @@ Files whose tests are about connections in general are listed in conftest.py.
 
 import asyncio
 import re
+import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rgd.adapters.http.connection import READ_AHEAD_BYTES
 from rgd.adapters.http.fast_lane import HEAD_KEPT_HEADERS, HEADS_KEPT, PIPELINED_MAX, Lane
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
@@ -23,6 +26,8 @@ from tests.integration.http.door import Door, open_door, read_answer
 from tests.integration.http.test_connections import figure, until
 from tests.integration.http.test_hostile import reset
 from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+T = TypeVar("T")
 
 LAST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 DATE = re.compile(rb"Date: [^\r]+")
@@ -387,6 +392,38 @@ async def test_while_it_drains_each_answer_ends_its_connection(door: Door) -> No
         assert (answer.status, answer.headers["Connection"]) == (200, "close")
         assert await reader.read() == b""
     writer.close()
+
+
+def answer_over_tls(port: int, authority: Path, sent: bytes) -> bytes:
+    """The answer to what a client sends in one piece with the end of its handshake."""
+    context = ssl.create_default_context(cafile=authority)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secured = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+
+        def when_received(step: Callable[[], T]) -> T:
+            while True:
+                try:
+                    return step()
+                except ssl.SSLWantReadError:
+                    client.sendall(outgoing.read())
+                    received = client.recv(1 << 16)
+                    assert received, "the connection has ended"
+                    incoming.write(received)
+
+        when_received(secured.do_handshake)
+        secured.write(sent)
+        return when_received(lambda: secured.read(1 << 16))
+
+
+async def test_a_large_request_may_come_with_the_end_of_a_handshake(
+    certificate: tuple[Path, Path],
+) -> None:
+    cert, key = certificate
+    sent = post(BODY.ljust(2 * READ_AHEAD_BYTES))
+    async with open_door(HttpSettings(port=0, tls_cert=cert, tls_key=key)) as door:
+        answer = await asyncio.to_thread(answer_over_tls, door.server.port, cert, sent)
+    assert answer.startswith(b"HTTP/1.1 400 ")  # an object of at most 32 KiB
 
 
 @pytest.mark.parametrize("how", ["unix", "tls"])
