@@ -87,6 +87,7 @@ def running_daemon(
     folder: Path,
     seed: PolicySnapshot,
     log_door: LogDoor | None = None,
+    server_type: type[HttpServer] = HttpServer,
     **http: Any,
 ) -> Iterator[RunningDaemon]:
     """Run a daemon that begins with these policies, with further `HttpSettings`."""
@@ -94,11 +95,13 @@ def running_daemon(
     running = RunningDaemon(memory_daemon(folder, seed), log_door=log_door)
     # What the daemon logs is not what the command under test prints.
     with capture_logs() as running.logged:
-        yield from _run(running, settings)
+        yield from _run(running, settings, server_type)
 
 
-def _run(running: RunningDaemon, settings: HttpSettings) -> Iterator[RunningDaemon]:
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(running, settings)))
+def _run(
+    running: RunningDaemon, settings: HttpSettings, server_type: type[HttpServer]
+) -> Iterator[RunningDaemon]:
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(running, settings, server_type)))
     thread.start()
     try:
         assert running.up.wait(UP_S)
@@ -142,10 +145,12 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
     return RgdDaemon(core, parts, "standalone")
 
 
-async def _serve(running: RunningDaemon, settings: HttpSettings) -> None:
+async def _serve(
+    running: RunningDaemon, settings: HttpSettings, server_type: type[HttpServer]
+) -> None:
     running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
     live = Live(running.daemon, RecentEvents())
-    server = HttpServer(
+    server = server_type(
         running.daemon,
         settings,
         metrics=_no_metrics,

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, open_door
 from tests.support.certificates import make_certificate
+from tests.support.relayed_server import RelayedServer
 
 
 def pytest_asyncio_loop_factories(
@@ -40,9 +42,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+#: The files whose tests are about calls that are passed on: they run with the plane behind a socket, too.
+RELAYED = frozenset({
+    "test_as_pulsar", "test_backlogs", "test_dynamic_config", "test_groups", "test_openapi", "test_policies",
+    "test_probes", "test_quoted",
+})  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "door" in metafunc.fixturenames and metafunc.definition.path.stem in RELAYED:
+        servers = [HttpServer, RelayedServer]
+        metafunc.parametrize("door", servers, indirect=True, ids=["whole", "relayed"])
+
+
 @pytest.fixture
-async def door() -> AsyncIterator[Door]:
-    async with open_door(HttpSettings(port=0)) as opened:
+async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
+    server_type = getattr(request, "param", HttpServer)
+    async with open_door(HttpSettings(port=0), server_type=server_type) as opened:
         yield opened
 
 

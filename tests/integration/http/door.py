@@ -22,6 +22,7 @@ from rgd.adapters.http.lanes import OpenLane
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
+from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
 from tests.support.running_daemon import RunningDaemon
@@ -183,6 +184,8 @@ async def open_door(
     connector: aiohttp.BaseConnector | None = None,
     page: MetricsPage = metrics,
     log_door: LogDoor | None = None,
+    live_door: LiveDoor | None = None,
+    server_type: type[HttpServer] = HttpServer,
 ) -> AsyncIterator[Door]:
     """Open a door on a free port."""
     served = daemon or SmallDaemon()
@@ -191,7 +194,9 @@ async def open_door(
     def observe(route: str, status: int, seconds: float) -> None:
         doors[0].observe(route, status, seconds)
 
-    server = HttpServer(served, settings, metrics=page, log_door=log_door, observe=observe)
+    server = server_type(
+        served, settings, metrics=page, log_door=log_door, live_door=live_door, observe=observe
+    )
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         doors.append(Door(server, served, session))

@@ -32,6 +32,7 @@ HEAVY = (
 LOADED = f"""
 import sys
 import rgd.adapters.http.front
+import rgd.adapters.http.relay
 print(*(name for name in sys.modules if (name + ".").startswith({tuple(f"{name}." for name in HEAVY)})))
 """
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rgd.adapters.http.connection import READ_AHEAD_BYTES
 from rgd.adapters.http.fast_lane import HEAD_KEPT_HEADERS, HEADS_KEPT, PIPELINED_MAX, Lane
+from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.policies.records import Change
@@ -25,6 +26,7 @@ from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import Door, open_door, read_answer
 from tests.integration.http.test_connections import figure, until
 from tests.integration.http.test_hostile import reset
+from tests.support.relayed_server import RelayedServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 T = TypeVar("T")
@@ -288,9 +290,18 @@ class Slow(SmallDaemon):
         self.ended.set()
 
 
-async def test_a_change_goes_on_without_the_client_that_asked_for_it() -> None:
+SERVERS = pytest.mark.parametrize("server_type", [HttpServer, RelayedServer])
+
+
+@SERVERS
+async def test_a_change_goes_on_without_the_client_that_asked_for_it(
+    server_type: type[HttpServer],
+) -> None:
     daemon = Slow()
-    async with open_door(HttpSettings(port=0), daemon=daemon) as door, asyncio.timeout(60):
+    async with (
+        open_door(HttpSettings(port=0), daemon=daemon, server_type=server_type) as door,
+        asyncio.timeout(60),
+    ):
         _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         writer.write(b"PUT /v1/groups/new HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
         await daemon.begun.wait()
@@ -301,8 +312,15 @@ async def test_a_change_goes_on_without_the_client_that_asked_for_it() -> None:
         assert "new" in daemon.snapshot().groups
 
 
-async def test_a_read_ends_with_the_client_that_asked_for_it(door: Door) -> None:
-    async with asyncio.timeout(60), door.server.reads.taken():
+@SERVERS
+async def test_a_read_ends_with_the_client_that_asked_for_it(
+    server_type: type[HttpServer],
+) -> None:
+    async with (
+        open_door(HttpSettings(port=0), server_type=server_type) as door,
+        asyncio.timeout(60),
+        door.server.reads.taken(),
+    ):
         _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         before = door.server.reads.calls
         # Whatever a caller says beside it.

@@ -15,12 +15,14 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.live import SUBSCRIBERS_MAX
+from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import call
+from tests.support.relayed_server import RelayedServer
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 #: So many that a snapshot is larger than what may wait unread.
@@ -33,9 +35,11 @@ ACCEPT = {"Accept": "text/event-stream"}
 SOON_S = 60
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path, SNAPSHOT, answer_timeout_s=0.5) as daemon:
+@pytest.fixture(params=[HttpServer, RelayedServer], ids=["whole", "relayed"])
+def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RunningDaemon]:
+    with running_daemon(
+        tmp_path, SNAPSHOT, server_type=request.param, answer_timeout_s=0.5
+    ) as daemon:
         yield daemon
 
 

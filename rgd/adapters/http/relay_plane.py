@@ -1,0 +1,116 @@
+"""The plane's end of the way from the gate: answers requests (`relay` is the gate's end).
+
+Laws:
+- Each request is a task of its own. A read or a stream that is cancelled, or whose socket ends, ends; a change goes on.
+- The next message of a stream is made when it is asked for.
+- A message that many streams send is sent once: those who are the next to send it say that it is the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+
+from typing_extensions import override
+
+from rgd.adapters.http.forward import Asked, Forward
+from rgd.adapters.http.frames import (
+    Frames,
+    Kind,
+    pack_answer,
+    unpack_asked,
+)
+from rgd.adapters.http.reply import Reply
+
+log = logging.getLogger(__name__)
+
+
+class _Request:
+    """One that is being answered."""
+
+    def __init__(self, *, is_read: bool) -> None:
+        self.is_read = is_read
+        #: Messages that the gate asked for.
+        self.wanted = asyncio.Semaphore(0)
+        self.task: asyncio.Task[None]
+
+
+class PlaneEnd(Frames):
+    """The plane's end of a socket.
+
+    Args:
+        forward: answers (`plane.Plane.forward`).
+        is_read: whether a request is of no use to a client that is gone.
+    """
+
+    def __init__(self, forward: Forward, is_read: Callable[[Asked], bool]) -> None:
+        super().__init__()
+        self._forward = forward
+        self._is_read = is_read
+        self._requests: dict[int, _Request] = {}
+        #: Held while a message is sent; the last one that the gate has whole.
+        self._sending = asyncio.Lock()
+        self._sent: bytes | None = None
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are being answered."""
+        return len(self._requests)
+
+    @override
+    def _take(self, kind: int, number: int, payload: bytes) -> None:
+        if kind == Kind.ASK:
+            self._heads[number] = payload
+        elif kind == Kind.BODY:
+            self._begin(number, unpack_asked(self._heads.pop(number), payload))
+        elif kind == Kind.NEXT and number in self._requests:
+            self._requests[number].wanted.release()
+        elif kind == Kind.CANCEL:
+            self._forget(number)
+            self._cancel(number)
+
+    def _begin(self, number: int, asked: Asked) -> None:
+        request = self._requests[number] = _Request(is_read=self._is_read(asked))
+        request.task = asyncio.get_running_loop().create_task(self._answer(number, asked, request))
+
+    def _cancel(self, number: int) -> None:
+        request = self._requests.get(number)
+        if request is not None and request.is_read:
+            request.task.cancel()
+
+    async def _answer(self, number: int, asked: Asked, request: _Request) -> None:
+        is_whole = False
+        try:
+            async with aclosing(self._forward(asked)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Reply):
+                        self.send(Kind.REPLY, number, pack_answer(piece))
+                        await self.send_long(Kind.BODY, number, piece.body)
+                        is_whole = True
+                        continue
+                    if isinstance(piece, bytes):
+                        await self._send_message(number, piece)
+                    else:
+                        self.send(Kind.STREAM, number, pack_answer(piece))
+                    await request.wanted.acquire()
+        except Exception:
+            # The boundary: no request may end the process.
+            log.exception("request failed: %s %s", asked.method, asked.route)
+        finally:
+            del self._requests[number]
+            if not is_whole:
+                self.send(Kind.END, number)
+
+    async def _send_message(self, number: int, message: bytes) -> None:
+        async with self._sending:
+            if self._sent is message:
+                self.send(Kind.SAME, number)
+                return
+            await self.send_long(Kind.MESSAGE, number, message)
+            self._sent = message
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        for number in [*self._requests]:
+            self._cancel(number)
