@@ -7,7 +7,6 @@ Laws:
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -21,8 +20,6 @@ from rgd.adapters.http.frames import (
     unpack_asked,
 )
 from rgd.adapters.http.reply import Reply
-
-log = logging.getLogger(__name__)
 
 
 class _Request:
@@ -93,9 +90,6 @@ class PlaneEnd(Frames):
                     else:
                         self.send(Kind.STREAM, number, pack_answer(piece))
                     await request.wanted.acquire()
-        except Exception:
-            # The boundary: no request may end the process.
-            log.exception("request failed: %s %s", asked.method, asked.route)
         finally:
             del self._requests[number]
             if not is_whole:
