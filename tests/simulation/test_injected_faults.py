@@ -33,6 +33,9 @@ HEALED_ROUNDS = 5
 #: What 10 s may admit beside the quota, in parts of it: a cut that comes a round late on one of three.
 EXCESS_10 = 0.1
 
+#: The places raise in so many clusters, some of each room in each.
+GROUPS = 20
+
 #: Most events of one member in a second, without those of its callers.
 EVENTS_A_SECOND = 200
 
@@ -124,7 +127,7 @@ def check(faulty: FaultyCluster) -> None:
 
 
 # In the eleventh a part that waited because it had raised kept another one due for ever.
-@pytest.mark.parametrize("seed", [0, 1, 11])
+@pytest.mark.parametrize("seed", [0, 11])
 def test_whatever_raises_limiting_goes_on_within_its_laws(seed: int) -> None:
     faulty = FaultyCluster(seed)
     faulty.run_s(120)
@@ -133,10 +136,11 @@ def test_whatever_raises_limiting_goes_on_within_its_laws(seed: int) -> None:
     check(faulty)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=".".join)
-def test_each_place_raises_again_and_again_and_heals(place: tuple[str, str]) -> None:
-    # Beside it one that is reached in each round, for what is done after a fault only.
-    faulty = FaultyCluster(0, mean_s=1.0, places=(place, place, ("membership", "check")))
-    faulty.run_s(12)
-    assert faulty.injector.raised[".".join(place)]
+@pytest.mark.parametrize("first", range(GROUPS))
+def test_each_place_raises_again_and_again_and_heals(first: int) -> None:
+    places = PLACES[first::GROUPS]
+    # Beside them one that is reached in each round, for what is done after a fault only.
+    faulty = FaultyCluster(0, mean_s=0.8, places=(*places, *places, ("membership", "check")))
+    faulty.run_s(20)
+    assert all(faulty.injector.raised[".".join(place)] for place in places), faulty.injector.raised
     check(faulty)

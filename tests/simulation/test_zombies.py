@@ -208,7 +208,7 @@ def test_a_third_daemon_of_the_name_changes_nothing() -> None:
 # Crashed, and back at once.
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 def test_late_messages_of_a_crashed_daemon_do_not_stop_its_restart(seed: int) -> None:
     network = Network(delay_min_ns=NS_PER_MS, delay_max_ns=700 * NS_PER_MS, duplication=0.3)
     cluster = Cluster([QUOTA] * 2, quota=QUOTA, seed=seed, network=network)
@@ -225,9 +225,8 @@ def test_late_messages_of_a_crashed_daemon_do_not_stop_its_restart(seed: int) ->
 # All of it, by chance.
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_scenario_of_one_zombie_breaks_no_law(seed: int) -> None:
-    outcome = run(SCENARIOS["zombie"], seed=seed)
+def test_the_scenario_of_one_zombie_breaks_no_law() -> None:
+    outcome = run(SCENARIOS["zombie"], seed=0)
     assert outcome.violations == []
     assert outcome.figures.overshoot_10 is not None
     assert outcome.figures.overshoot_10 <= 1.02
@@ -237,7 +236,7 @@ def test_the_scenario_of_one_zombie_breaks_no_law(seed: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_whatever_zombies_do_one_daemon_of_each_name_is_left(seed: int) -> None:
     outcome = run(SCENARIOS["zombies"], seed=seed)
     assert outcome.violations == []
