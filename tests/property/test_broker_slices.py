@@ -1,6 +1,6 @@
 """A round that ends in slices, whatever happens between them: each count once, each row once.
 
-Slices are one group long here. Not covered: one slice for all (test_broker.py), what a round tells
+Slices are one group long here. Not covered: one slice for all (test_core_fuzz.py), what a round tells
 (tests/unit/core/broker/test_rounds.py).
 """
 
