@@ -9,6 +9,7 @@ import pytest
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", [["sim", "--list"], ["sim.model", "--help"]])
+@pytest.mark.slow
 def test_a_reader_that_has_left_gets_no_traceback(
     command: list[str], unbuffered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Fifty fixed seeds of the fault mix, and every seed that ever failed, break no law.
+"""Fifteen fixed seeds of the fault mix, and every seed that ever failed, break no law.
 
 Not covered: the thousand random seeds (`python -m sim --scenario mix --seeds 0:1000 --jobs 2`), which are run
 by hand; whoever finds one that fails lets the sweep keep it in failing_seeds.json.
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 FAILING_SEEDS = Path(__file__).with_name("failing_seeds.json")
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(15))
 def test_whatever_goes_wrong_no_law_is_broken(seed: int) -> None:
     outcome = run(SCENARIOS["mix"], seed=seed)
     assert outcome.violations == []

@@ -46,6 +46,7 @@ def test_two_that_want_80_come_to_equal_shares() -> None:
 
 
 @pytest.mark.parametrize("dominant", [800.0, 2000.0])
+@pytest.mark.slow
 def test_one_that_wants_20_costs_the_other_nothing(dominant: float) -> None:
     """Both split evenly before; the PIP's own "not under-utilized", 80/20 at a quota of 100."""
     sums, rates = used_over([500, 500], [dominant, 200], 20)
@@ -54,6 +55,7 @@ def test_one_that_wants_20_costs_the_other_nothing(dominant: float) -> None:
     assert rates == pytest.approx([800, 200], rel=0.02)
 
 
+@pytest.mark.slow
 def test_beside_nine_that_want_little_one_has_the_rest() -> None:
     sums, rates = used_over([100.0] * 10, [2000.0, *[20.0] * 9], 20)
     assert min(sums[6:]) >= 0.98
@@ -68,6 +70,7 @@ def test_ten_that_all_want_more_come_to_equal_shares() -> None:
     assert min(sums[1:]) >= 0.95
 
 
+@pytest.mark.slow
 def test_a_newcomer_has_its_part_soon_although_what_is_used_is_never_exactly_the_quota() -> None:
     sums, rates = used_over([0.0, *[160.0] * 9], [160.0] * 10, 14)
     assert rates == pytest.approx([100.0] * 10, rel=0.06)

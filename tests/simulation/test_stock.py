@@ -113,6 +113,7 @@ def test_a_daemon_that_starts_beside_an_idle_stock_broker_has_the_quota_after_tw
 
 
 @pytest.mark.parametrize("steady_periods", range(1, 6))
+@pytest.mark.slow
 def test_a_daemon_that_starts_beside_a_busy_stock_broker_learns_of_it_after_five_periods_at_most(
     steady_periods: int,
 ) -> None:

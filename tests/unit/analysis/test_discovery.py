@@ -94,6 +94,7 @@ def read(segment: Path, within: TimeRange | IndexRange) -> tuple[list[int], int]
 
 
 @pytest.mark.parametrize("within", [HUNDRED, IndexRange(999, 1099)])
+@pytest.mark.slow
 def test_the_index_finds_the_range_and_nothing_behind_it_is_fetched(
     marked: Path, within: TimeRange | IndexRange
 ) -> None:
@@ -104,6 +105,7 @@ def test_the_index_finds_the_range_and_nothing_behind_it_is_fetched(
 
 
 @pytest.mark.parametrize("damage", ["absent", "foreign", "of a longer segment"])
+@pytest.mark.slow
 def test_a_wrong_index_costs_time_and_no_record(marked: Path, damage: str, tmp_path: Path) -> None:
     if damage == "absent":
         index_path(marked).unlink()

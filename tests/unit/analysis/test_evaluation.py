@@ -51,6 +51,7 @@ def pieces(tmp_path: Path, read_logs: ReadLogs) -> pa.Table:
 
 
 @pytest.mark.parametrize(("batch", "pieces_max"), [(1, 1), (7, 50), (1000, 1), (100, 10_000)])
+@pytest.mark.slow
 def test_how_the_pieces_come_changes_no_figure(
     pieces: pa.Table, batch: int, pieces_max: int
 ) -> None:

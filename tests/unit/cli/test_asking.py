@@ -57,6 +57,7 @@ def reached(
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_commands_reach_a_daemon_in_every_way(
     rgd: Rgd, reached: tuple[str, ...], command: tuple[str, ...]
 ) -> None:

@@ -76,6 +76,7 @@ def test_every_command_explains_itself(rgd: Rgd, words: tuple[str, ...]) -> None
     COMMANDS[leaf].make_context("rgd", list(named[len(leaf) :]))
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     command = tmp_path / "rgd"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rgd "$@"\n')
@@ -219,6 +220,7 @@ def test_the_log_is_printed_as_far_as_somebody_reads(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("form", [["--json"], []])
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_1(
     form: list[str], unbuffered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Pip70Log:
     return Pip70Log(tmp_path_factory.mktemp("pip70") / "log", COUNT, SEGMENTS)
 
 
+@pytest.mark.slow
 def test_a_thousand_times_are_found_by_the_brokers_time(log: Pip70Log) -> None:
     dice = random.Random(2)
     assert log.publish_times != sorted(log.publish_times)

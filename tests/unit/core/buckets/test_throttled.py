@@ -138,6 +138,7 @@ def lowered_by(has: Has) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("partial", [True, False], ids=["part", "whole"])
+@pytest.mark.slow
 def test_exactly_the_levels_that_lower_a_read_count_whatever_limits_there_are(
     *, partial: bool
 ) -> None:
