@@ -5,7 +5,7 @@
 Each child goes on with the log by an `Appender` whose disk writes parts of what it is given, is full now and
 then, and fails to sync now and then. It says through a pipe how far the log is synced, and is killed. Then
 the log is read: round N is entry N, all of them are whole and continuous, and none that was synced is missing.
-Prints one line of JSON with what was met. Children are forked, because 200 interpreters take minutes.
+Prints one line of JSON with what was met. Children are forked, because 80 interpreters take a minute.
 """
 
 import errno
