@@ -99,21 +99,3 @@ def test_a_pair_is_two_slow_buckets_that_grant_no_more_than_the_law_allows(
             tokens = pair.tokens(dimension, Nanos(now))
             assert (tokens is None) == (slow[dimension].rate is None)
             assert tokens is None or tokens == slow[dimension].tokens * PICO
-
-
-@given(cost=st.integers(1, 10_000), waited=GAPS_NS)
-def test_a_bucket_without_rate_never_grants(cost: int, waited: int) -> None:
-    pair = Buckets(NS_PER_S, Nanos(0))
-    pair.flow(Rates(0, 0), Nanos(0))
-    assert not pair.admits(cost * PICO, 0, Nanos(waited))
-    assert not pair.admits(0, cost * PICO, Nanos(waited))
-    assert pair.available(Nanos(waited)) == (0, 0)
-
-
-def test_a_full_bucket_gives_a_part_of_at_least_one() -> None:
-    pair = Buckets(250 * NS_PER_MS, Nanos(0))
-    pair.flow(Rates(MILLI), Nanos(0))
-    assert pair.available(Nanos(0)) == (1, COUNT_MAX)
-    pair.take(1, 0)
-    assert pair.available(Nanos(NS_PER_S - 1)) == (0, COUNT_MAX)
-    assert pair.available(Nanos(NS_PER_S)) == (1, COUNT_MAX)

@@ -100,32 +100,6 @@ def shared(one: Limiter) -> dict[str, tuple[LevelState, set[Name]]]:
     return {at: (level, names) for at, (level, names) in found.items() if level is not None}
 
 
-@given(
-    one=limiters(),
-    before=st.lists(st.tuples(st.sampled_from(NAMES), amounts, amounts), max_size=6),
-    reads=st.lists(st.tuples(st.sampled_from(NAMES), amounts, amounts), min_size=2, max_size=12),
-    now=st.integers(0, NS_PER_S),
-)
-def test_readers_at_the_same_time_never_get_more_together_than_there_was(
-    one: Limiter,
-    before: list[tuple[Name, int, int]],
-    reads: list[tuple[Name, int, int]],
-    now: int,
-) -> None:
-    for name, messages, size in before:
-        ask(one, name, Pair(messages, size), Nanos(0))
-    limits = shared(one)
-    there_was = {at: level.available(Nanos(now)) for at, (level, _) in limits.items()}
-    got = [(name, ask(one, name, Pair(*amount), Nanos(now))) for name, *amount in reads]
-    for at, (_, names) in limits.items():
-        messages = sum(read.messages for name, read in got if name in names)
-        size = sum(read.bytes for name, read in got if name in names)
-        # A group divided over topics grants at most one unit for each of them beyond it.
-        spare = len(TOPICS) if at == "group" else 0
-        assert messages <= there_was[at][0] + spare
-        assert size <= there_was[at][1] + spare
-
-
 @dataclass(frozen=True)
 class Step:
     """A read, and what its reader says later that it did not use."""

@@ -15,7 +15,6 @@ from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Limits,
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
 from tests.support.limiter_alone import numbered
-from tests.support.meters import window_of
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -223,37 +222,6 @@ def test_a_name_that_nobody_attached_is_granted_and_counted() -> None:
     answer = limiter.acquire(Request(messages=7, namespace=NAMESPACE), Nanos(0))
     assert answer == Decision(granted=True, messages=7, bytes=0, governed=False)
     assert limiter.ungoverned_total == 2
-
-
-@given(
-    topic_rate=st.integers(1, 200),
-    share=st.integers(0, 200),
-    asked=st.integers(1, 400),
-    messages=st.integers(1, 5),
-    attempt=st.integers(0, 1),
-)
-def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
-    topic_rate: int, share: int, asked: int, messages: int, attempt: int
-) -> None:
-    snapshot = PolicySnapshot(
-        {"gold": Group("gold", Limit(Rates(to_milli(1000))))},
-        Attachments(namespaces={NAMESPACE: "gold"}),
-        Limits(topics={TOPIC: LocalLimit(Rates(to_milli(topic_rate)))}),
-    )
-    limiter = Limiter(SETTINGS, numbered(lambda group, kind, _: Rates(to_milli(share))))
-    limiter.set_policies(snapshot, Nanos(0))
-    request = Request(messages=messages, namespace=NAMESPACE, topic=TOPIC, attempt=attempt)
-    end = 4 * NS_PER_S
-    for now in range(0, end, NS_PER_S // asked):
-        limiter.acquire(request, Nanos(now))
-    state = limiter.state(GroupKey("gold", Kind.PUBLISH))
-    assert state is not None
-    demand = window_of(state.counters, Nanos(end))
-    assert demand is not None
-    # The limit's own bound: its depth, four seconds of its rate, and one request.
-    most = topic_rate * 4.25 + messages
-    assert demand.wanted_total.messages <= most
-    assert demand.admitted_total.messages <= demand.wanted_total.messages
 
 
 def tokens(limiter: Limiter, now: int) -> list[int]:

@@ -29,7 +29,6 @@ from rgd.wire.errors import Oversize, WireError
 from rgd.wire.pulsar_commands import Frame, FrameBuffer, framed
 from rgd.wire.pulsar_delivery import (
     BATCH_MESSAGES_MAX,
-    NO_BATCH,
     PAYLOAD_MAX,
     Delivered,
     DeliveredMessage,
@@ -82,19 +81,6 @@ def test_entries_of_pulsars_own_code_are_read() -> None:
     assert [one.published_ms for one in read] == [case["publish_time"] for case in cases]
     payloads_read = [one.messages[0].payload for one in read]
     assert payloads_read == [bytes.fromhex(case["payload_hex"]) for case in cases]
-
-
-@given(keys, payloads, st.sampled_from(sorted(COMPRESSIONS)), st.booleans(), st.booleans())
-def test_a_message_is_read_as_it_was_published(
-    key: str, payload: bytes, compression: int, is_checksummed: bool, is_exposed: bool
-) -> None:
-    metadata = DeliveredMetadata(
-        partition_key=key.encode(), compression=compression, uncompressed_size=len(payload)
-    )
-    data = entry(metadata, COMPRESSIONS[compression](payload), is_checksummed=is_checksummed)
-    if is_exposed:
-        data = b"\x0e\x02" + struct.pack(">I", 2) + b"\x08\x05" + data
-    assert read_delivery(data) == Delivered((DeliveredMessage(NO_BATCH, key, payload),), 1)
 
 
 @given(st.lists(st.tuples(keys, payloads), min_size=1), st.sampled_from(sorted(COMPRESSIONS)))

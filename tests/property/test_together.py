@@ -1,7 +1,7 @@
 """Many questions at once are answered, and leave what is left, exactly as one by one.
 
 In the core, and through the HTTP adapter from the bytes of an array to the bytes of its answer.
-Not covered: what one question is answered (test_compiled_chain.py), slices and turns (tests/unit).
+Not covered: what one question is answered (test_limiter.py), slices and turns (tests/unit).
 """
 
 import asyncio

@@ -129,20 +129,6 @@ def test_a_daemon_reads_only_the_shards_of_its_groups() -> None:
     assert len({shard_of(group, 4) for group in GROUPS}) > 1
 
 
-def test_rows_are_sent_whole_only_while_somebody_reads_them_so() -> None:
-    house = _house([4, 4, 4])
-    assert all(not member.broker.shards.is_whole for member in house.members)
-    house.add({}, shards=1, name="late")
-    house.run_s(3.5)
-    assert all(member.broker.shards.is_whole for member in house.members)
-    usage = house.members[-1].broker.usage
-    assert usage.count_of("broker-0") == len(DEMAND[0])
-    assert usage.hash_of("broker-0") == house.members[0].broker.rounds.suppression.hash_of()
-    house.world.stop(house.members.pop())
-    house.run_s(2)
-    assert all(not member.broker.shards.is_whole for member in house.members)
-
-
 def test_a_late_group_is_granted_from_the_floor_until_its_shard_is_warm() -> None:
     house = _house([4, 4, 4])
     late = house.members[2]

@@ -79,16 +79,6 @@ def test_who_is_cut_off_from_another_receives_nothing_of_it() -> None:
     assert heard(Network(cut={("b", "a")}))[0] == {"a": 400, "b": 400}
 
 
-def test_a_load_asks_at_its_rate_however_often_it_is_set() -> None:
-    cluster = Cluster([10], quota=QUOTA)
-    (load,) = cluster.loads
-    for _ in range(5):
-        load.set_rate(0)
-        load.set_rate(10)
-    cluster.run_s(2)
-    assert load.wanted == 20
-
-
 def test_a_refused_request_comes_back_as_often_as_it_may() -> None:
     cluster = Cluster([], quota=QUOTA)
     cluster.set_policies(gold_snapshot(QUOTA, blocked=True))

@@ -80,16 +80,6 @@ def test_of_many_places_only_so_many_are_logged() -> None:
     assert len(logs) == SITES_MAX
 
 
-def test_it_is_degraded_until_a_minute_has_passed_without_another() -> None:
-    ledger = Ledger()
-    assert not ledger.trouble()
-    ledger.note()
-    ledger.now_s = 60
-    assert "1 since the start, the last one in round" in ledger.trouble()
-    ledger.now_s = 60.1
-    assert not ledger.trouble()
-
-
 def test_more_than_so_many_within_a_minute_end_it_once() -> None:
     ledger = Ledger()
     for _ in range(INTERNAL_ERRORS_MAX):
@@ -183,22 +173,6 @@ def test_a_request_that_raises_is_an_internal_error_and_others_are_answered(
     assert any(note.startswith("internal errors: ") for note in health.degraded)
     samples = {(one.name, one.labels): one.value for one in Telemetry(daemon).samples()}
     assert samples["rgd_internal_errors_total", ("acquire",)] == 2 * INTERNAL_ERRORS_MAX
-
-
-@pytest.mark.parametrize("what", ["acquire", "group_view"])
-def test_an_invariant_that_a_caller_finds_broken_is_counted_and_ends_the_daemon(
-    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    def broken(*_args: Any) -> None:
-        raise InvariantBroken("a story")
-
-    daemon = running.daemon
-    monkeypatch.setattr(daemon.core.limiter, "decide", broken)
-    monkeypatch.setattr("rgd.app.looks.group_view", broken)
-    with pytest.raises(InternalError):
-        daemon.acquire(GOLD) if what == "acquire" else daemon.group("gold")
-    assert daemon.errors.counts.total() == 1
-    assert daemon.halted == "an invariant is broken: a story"
 
 
 def test_each_part_is_closed_whatever_the_others_raise(

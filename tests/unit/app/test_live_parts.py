@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 
 from rgd.app.events import add_code
-from rgd.app.live_history import POINTS_MAX, ROWS_MAX, History
+from rgd.app.live_history import ROWS_MAX, History
 from rgd.app.logs import redact
 from rgd.app.recent_events import DETAILS_CHARS_MAX, RecentEvents
 from rgd.core.units import Dimension
@@ -61,31 +61,6 @@ def row(group: str, wanted: float) -> tuple[RowKey, PressureView]:
         False,
     )
     return RowKey(key(group), Dimension.MESSAGES), view
-
-
-def test_history_has_gaps_and_only_the_last_points() -> None:
-    history = History()
-    gold, _ = row("gold", 0)
-    assert history.of(gold) is None
-    history.add([row("other", 1)], 0)
-    for at in range(1, 4):
-        history.add([row("gold", at)] if at != 2 else [], at * 1000)
-    found = history.of(gold)
-    assert found is not None
-    assert (found.unix_ms, found.wanted, found.lowest) == (
-        (1000, 2000, 3000),
-        (1, None, 3),
-        (None,) * 3,
-    )
-    for at in range(4, POINTS_MAX + 10):
-        history.add([row("gold", at)], at * 1000)
-    found = history.of(gold)
-    assert found is not None
-    assert (len(found.unix_ms), found.wanted[0], found.wanted[-1]) == (
-        POINTS_MAX,
-        10,
-        POINTS_MAX + 9,
-    )
 
 
 def test_the_row_that_was_not_shown_for_longest_makes_room() -> None:

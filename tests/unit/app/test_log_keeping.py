@@ -45,17 +45,6 @@ async def test_a_cursor_holds_so_many_bytes(folder: Path) -> None:
     assert held_by(keeper) == {"reader": closed[1].first_index}
 
 
-async def test_beyond_its_limits_it_may_be_forgotten(folder: Path) -> None:
-    clock = SetClock()
-    settings = CursorSettings(hold_s=60, on_overrun=OnOverrun.FORGET)
-    keeper = keeper_of(folder, COUNT, clock=clock, settings=settings)
-    await keeper.acknowledge("reader", 10)
-    clock.seconds = 61
-    assert held_by(keeper) == {}
-    with pytest.raises(UnknownCursor):
-        keeper.cursor("reader")
-
-
 async def test_only_the_logs_own_thread_forgets_and_never_fails_for_it(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -167,21 +156,3 @@ async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
     assert held["rgd_remote_log_size_bytes"] == sum(one.size for one in uploader.state.segments)
     await keeper.close()
     assert keeper.samples() == []
-
-
-async def test_segments_that_count_again_are_held_until_they_are_in_a_tier(
-    folder: Path, tmp_path: Path
-) -> None:
-    clock = SetClock()
-    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
-    uploader.cycle()
-    keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
-    for segment in segments_in(folder):
-        segment.unlink()
-    # The writer asks when it has closed the first one, before that is among the closed ones.
-    log = keeper._kept
-    assert isinstance(log, StillLog)
-    log.next_index = 10
-    assert held_by(keeper) == {"tier": 9}
-    write_log(folder, pendings(COUNT, step_ms=11), SETTINGS)
-    assert held_by(keeper) == {"tier": 0}

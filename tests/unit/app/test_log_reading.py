@@ -103,13 +103,6 @@ async def test_a_fifo_in_place_of_a_segment_is_refused_and_holds_nobody_up(kept:
         Objects(str(kept.tier)).size(str(path.relative_to(kept.tier)))
 
 
-async def test_entries_in_the_tier_and_on_disk_are_one_log(kept: Kept) -> None:
-    for number in range(0, COUNT, 17):
-        expected = [payload_of(one) for one in range(number, COUNT)]
-        assert await kept.payloads(From(number)) == expected
-        assert await kept.payloads(From(time_ms=T0 + number * STEP_MS)) == expected
-
-
 @pytest.mark.usefixtures("hanging")
 async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
     read = asyncio.create_task(kept.keeper.entries(From(0), 1))

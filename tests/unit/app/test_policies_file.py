@@ -6,10 +6,9 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 
 import asyncio
 import errno
-import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -67,28 +66,6 @@ def replace(path: Path, text: str) -> None:
     written.replace(path)
 
 
-def vanish(path: Path) -> None:
-    path.unlink()
-
-
-async def test_a_config_map_that_kubernetes_swaps_is_taken_up(tmp_path: Path) -> None:
-    # A volume's file is a link into `..data`, which is a link to a folder that is never written again.
-    def publish(version: str, text: str) -> None:
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "groups.yaml").write_text(text)
-        (tmp_path / "..data_tmp").symlink_to(version)
-        (tmp_path / "..data_tmp").rename(tmp_path / "..data")
-
-    publish("..1", GOOD)
-    mounted = tmp_path / "groups.yaml"
-    mounted.symlink_to("..data/groups.yaml")
-    follower = Follower(mounted)
-    task = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
-    publish("..2", BETTER)
-    await until(lambda: follower.rates == [1, 2])
-    task.cancel()
-
-
 def test_a_daemon_does_not_start_on_a_bad_file(path: Path) -> None:
     path.write_text(BAD)
     with pytest.raises(ConfigError, match="bites"):
@@ -105,55 +82,6 @@ async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower
 
 
 # In place of the file at once: one that is missing for a moment would be reported first.
-
-
-def put_fifo(path: Path) -> None:
-    fifo = path.with_suffix(".fifo")
-    os.mkfifo(fifo)
-    fifo.replace(path)
-
-
-def put_link(path: Path, target: Path) -> None:
-    link = path.with_suffix(".link")
-    link.symlink_to(target)
-    link.replace(path)
-
-
-def put_device(path: Path) -> None:
-    put_link(path, Path("/dev/zero"))
-
-
-def put_folder(path: Path) -> None:
-    put_link(path, path.parent)
-
-
-def put_long_key(path: Path) -> None:
-    replace(path, f"groups: {{gold: {{? {'x' * 100_000} : 1}}}}\n")
-
-
-@pytest.mark.parametrize(
-    ("put", "word"),
-    [
-        pytest.param(put_fifo, "FIFO", id="fifo"),
-        pytest.param(put_device, "device", id="device"),
-        pytest.param(put_folder, "directory", id="directory"),
-        pytest.param(put_long_key, "unknown", id="long key"),
-    ],
-)
-async def test_what_is_no_groups_file_is_reported_in_short_and_reloads_continue(
-    path: Path, follower: Follower, put: Callable[[Path], None], word: str
-) -> None:
-    with capture_logs() as logs:
-        await asyncio.to_thread(put, path)
-        await until(lambda: follower.policies.trouble is not None)
-    assert word in (follower.policies.trouble or "")
-    assert [log["log_level"] for log in logs] == ["error"]
-    assert len(str(logs)) < 2000
-    assert len(follower.policies.trouble or "") < 2000
-    assert follower.rates == [1]
-    replace(path, BETTER)
-    await until(lambda: follower.rates == [1, 2])
-    assert follower.policies.trouble is None
 
 
 async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_stopping(

@@ -6,7 +6,6 @@ The file and the table in memory are real. Not covered: whole daemons over a bro
 
 import asyncio
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import keeping
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group
-from rgd.core.policies.records import Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
@@ -77,16 +75,6 @@ async def test_a_start_while_the_table_is_away_holds_to_what_was_known_last(
     await policies.close()
 
 
-async def test_an_empty_table_that_was_read_is_known_to_be_empty(kept: PoliciesFile) -> None:
-    policies = table(MemoryBus(), "broker-1", None, kept=kept)
-    assert policies.is_known is False
-    async with following(policies):
-        assert is_known(policies)
-    late = table(AwayStore(MemoryBus()), "broker-1", None, kept=kept)
-    assert late.is_known
-    assert late.snapshot() == EMPTY_SNAPSHOT
-
-
 def is_known(policies: TablePolicies) -> bool:
     return policies.is_known
 
@@ -108,32 +96,6 @@ async def test_a_damaged_file_is_reported_and_nothing_is_known(
     assert [(log["event"], "it is damaged" in log["reason"]) for log in logs] == [
         ("no policies from an earlier run", True)
     ]
-
-
-def gold_of(quota: int, _known: Value) -> Group:
-    return gold(quota)
-
-
-async def test_many_changes_are_stored_together(
-    kept: PoliciesFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stores: list[int] = []
-    store = PoliciesFile.store
-
-    def counted(*arguments: object) -> None:
-        stores.append(1)
-        store(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(PoliciesFile, "store", counted)
-    policies = table(MemoryBus(), "broker-1", None, kept=kept)
-    async with following(policies):
-        for number in range(200):
-            await policies.change(GOLD, partial(gold_of, 1000 + number))
-    # At the opening, and what was left at the end.
-    assert len(stores) <= 3
-    assert table(AwayStore(MemoryBus()), "b", None, kept=kept).snapshot().groups == {
-        "gold": gold(1199)
-    }
 
 
 async def test_a_full_disk_is_reported_and_harms_nothing(

@@ -4,7 +4,6 @@ Not covered here: what a groups file may say (rgd.config), and a seed over a bro
 (tests/integration/exchange/test_policies_over_a_broker.py).
 """
 
-import random
 from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -16,14 +15,10 @@ from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
-from rgd.wire.policies import decode_policy
 from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import (
-    GOLD,
-    TardyStore,
     following,
     gold,
-    last_record,
     table,
     until,
     write,
@@ -36,31 +31,6 @@ MANY = 100_000
 def named(count: int) -> PolicySnapshot:
     attached = {f"tenant-{n % 100}/namespace-{n}": "gold" for n in range(count)}
     return PolicySnapshot({"gold": gold(1000)}, Attachments(namespaces=attached))
-
-
-async def test_a_groups_file_seeds_only_what_the_table_lacks() -> None:
-    bus = MemoryBus()
-    await write(bus, PolicyRecord(GOLD, 7, "other", gold(2000)))
-    seeding = table(bus, "broker-2", PolicySnapshot({"gold": gold(1000), "trial": Group("trial")}))
-    async with following(seeding):
-        await until(lambda: "group:trial" in bus.table)
-        assert seeding.snapshot().groups == {"gold": gold(2000), "trial": Group("trial")}
-    assert last_record(bus).revision == 7
-
-
-async def test_of_different_files_the_first_to_arrive_wins_and_the_other_reports_it() -> None:
-    bus, dice = MemoryBus(), random.Random(4)
-    tables = [
-        table(TardyStore(bus, dice), name, PolicySnapshot({"gold": gold(rate)}))
-        for name, rate in (("a", 1000), ("b", 2000))
-    ]
-    with capture_logs() as logs:
-        async with following(*tables):
-            await until(lambda: bool(logs_of("differs", logs)))
-            first = decode_policy(*bus.records[0]).value
-            await until(lambda: all(each.snapshot().groups == {"gold": first} for each in tables))
-            await until(lambda: last_record(bus).value == first)
-    assert [(log["policies"], log["such_as"]) for log in logs_of("differs", logs)] == [(1, [GOLD])]
 
 
 def logs_of(word: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:

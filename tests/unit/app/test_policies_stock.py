@@ -197,15 +197,6 @@ async def test_a_start_without_pulsar_holds_to_the_groups_file() -> None:
     assert house.trouble() == "refused; in force is the groups file"
 
 
-async def test_a_start_without_pulsar_holds_to_what_the_last_run_read() -> None:
-    house = House(StockDown("refused"), stored=GOLD, stand_in=snapshot_of(SPARE))
-    assert house.is_settled() is True
-    assert house.policies.snapshot() == snapshot_of(GOLD)
-    await house.poll()
-    assert house.trouble() == "refused; in force is what the last run read"
-    assert house.stock.known == GOLD
-
-
 # Its life.
 
 
@@ -276,11 +267,6 @@ async def test_topics_that_do_not_fit_are_reported_once(said: LogCapture) -> Non
     await house.poll()
     await house.poll()
     assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
-
-
-def test_daemons_that_know_other_topics_agree() -> None:
-    assert hash_of(GOLD) == hash_of(StockPolicies(GOLD.groups, topics=WITH_TOPIC.topics))
-    assert hash_of(GOLD) != hash_of(SPARE)
 
 
 # The snapshot.

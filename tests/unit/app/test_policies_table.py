@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rgd.app.policies.admin import delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy, encode_policy
@@ -24,13 +24,11 @@ from tests.support.policy_tables import (
     TardyStore,
     following,
     gold,
-    last_record,
     late_snapshot,
     messages_of,
     one_more,
     table,
     until,
-    with_bytes,
     write,
 )
 
@@ -77,34 +75,6 @@ async def count_at_several(seed: int, daemons: int, changes: int) -> None:
 def keep(made: list[Group], known: Value) -> Group:
     made.append(one_more(known))
     return made[-1]
-
-
-@pytest.mark.parametrize("seed", range(20))
-async def test_merges_of_different_fields_at_two_daemons_are_both_there(seed: int) -> None:
-    dice, bus = random.Random(seed), MemoryBus()
-    left, right = (table(TardyStore(bus, dice), name) for name in ("a", "b"))
-    async with following(left, right):
-        await asyncio.gather(left.change(GOLD, one_more), right.change(GOLD, with_bytes(5000)))
-        merged = Group("gold", Limit(Rates(1000), Rates(bytes=5000)))
-        await until(lambda: left.snapshot().groups == right.snapshot().groups == {"gold": merged})
-        # Where the two met in the table, the one that lost does not stay the last.
-        await until(lambda: last_record(bus).value == merged)
-    assert (await late_snapshot(bus)).groups == {"gold": merged}
-
-
-async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before_it_was_known() -> (
-    None
-):
-    bus = MemoryBus()
-    policies = table(bus, "a")
-    async with following(policies):
-        await policies.change(GOLD, one_more)
-        # As if "z" had written it before it could read what "a" wrote: of the same revision.
-        await write(bus, rival(1, 7000, writer="z"))
-        await until(lambda: last_record(bus).revision == 2)
-        assert last_record(bus).value == gold(1000)
-        assert policies.snapshot().groups == {"gold": gold(1000)}
-    assert (await late_snapshot(bus)).groups == {"gold": gold(1000)}
 
 
 class CrowdedStore(MemoryPolicyStore):

@@ -48,24 +48,5 @@ def test_more_than_can_be_counted_is_refused() -> None:
         parse_rate(str(COUNT_MAX * 2))
 
 
-@pytest.mark.parametrize(
-    ("units", "messages", "size"),
-    [
-        (None, "-", "-"),
-        (0, "0", "0"),
-        (0.05, "0.05", "0.05"),
-        (333.333, "333.3", "333.3"),
-        (1000, "1,000", "1kB"),
-        (-12, "-12", "-12"),
-        (-2500, "-2,500", "-2.5kB"),
-        (1_250_000, "1,250,000", "1.25MB"),
-        (9e18, "9,000,000,000,000,000,000", "9,000PB"),
-    ],
-)
-def test_what_a_person_reads(units: float | None, messages: str, size: str) -> None:
-    assert show(units) == messages
-    assert show(units, is_bytes=True) == size
-
-
 def test_no_limit_has_a_name_of_its_own() -> None:
     assert show(None, empty="unlimited") == "unlimited"

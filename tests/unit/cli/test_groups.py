@@ -107,17 +107,6 @@ def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -
     assert (gold.blocked, gold.shadow, gold.quota.publish) == (False, True, publish)
 
 
-def test_set_makes_a_group(rgd: Rgd, running: RunningDaemon) -> None:
-    options = ("--dispatch-bytes", "1.5Gi", "--publish-messages", "0.5", "--policy", "residual")
-    assert rgd("groups", "set", "new", *options, "--topic-split", "proportional").code == 0
-    assert running.snapshot().groups["new"] == Group(
-        "new",
-        Limit(Rates(500), Rates(None, rate_of(1.5 * 2**30))),
-        policy=SharePolicyName.RESIDUAL,
-        topic_split=TopicSplit.PROPORTIONAL,
-    )
-
-
 def test_asking_wrongly_is_every_fault_and_2_and_changes_nothing(
     rgd: Rgd, running: RunningDaemon
 ) -> None:
@@ -211,10 +200,6 @@ def test_an_address_that_is_none_is_2(rgd: Rgd, url: str) -> None:
     assert "--url" in outcome.err
 
 
-def test_an_address_with_an_impossible_port_is_1(rgd: Rgd) -> None:
-    assert rgd("groups", "list", "--url", "http://127.0.0.1:77000").code == 1
-
-
 def test_a_token_comes_from_a_file_or_the_environment_and_is_never_shown(
     rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,14 +233,3 @@ def test_a_token_file_without_a_token_is_2_and_nothing_of_it_is_shown(
     assert str(file) in outcome.err
     assert "two" not in outcome.err
     assert rgd("groups", "list", "--token-file", tmp_path / "none").code == 2
-
-
-def test_a_unix_socket_is_an_address(rgd: Rgd, tmp_path: Path) -> None:
-    socket = tmp_path / "rgd.sock"
-    with running_daemon(tmp_path, SNAPSHOT, unix_socket=socket):
-        outcome = rgd("groups", "get", "gold", "--url", f"unix://{socket}")
-    assert outcome.code == 0
-    assert outcome.out.startswith("gold: ")
-    nobody = rgd("groups", "list", "--url", f"unix://{socket}")
-    assert nobody.code == 1
-    assert str(socket) in nobody.err

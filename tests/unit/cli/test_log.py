@@ -6,7 +6,6 @@ reading files is the usage log adapter's.
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,20 +120,3 @@ def test_a_time_beyond_the_calendar_is_shown_as_it_is(rgd: Rgd, tmp_path: Path) 
     outcome = rgd("log", "cat", path)
     assert (outcome.code, outcome.err) == (0, "")
     assert f"{1 << 62} ms" in outcome.out
-
-
-def test_parts_of_a_round_are_shown_as_such(rgd: Rgd, tmp_path: Path) -> None:
-    parts = [replace(RECORD, part=part, parts=2, lost=3) for part in (1, 2)]
-    path = segment(
-        tmp_path,
-        [report(place, one) for place, one in enumerate(parts)],
-    )
-    told = [
-        json.loads(line)["report"] for line in rgd("log", "cat", "--json", path).out.splitlines()
-    ]
-    assert [(one["part"], one["parts"], one["sequence"], one["lost"]) for one in told] == [
-        (1, 2, 9, 3),
-        (2, 2, 9, 3),
-    ]
-    out = rgd("log", "cat", path).out
-    assert "round 9 of east, 1000 ms, part 2 of 2, 3 lost so far" in out

@@ -142,19 +142,6 @@ def test_places_that_are_none_are_reported(rgd: Rgd, folder: Path, tmp_path: Pat
     assert rgd("log", "cat", "--raw", "--json", str(folder)).code == 2
 
 
-def test_a_place_that_fails_does_not_hide_the_others(
-    rgd: Rgd, folder: Path, tmp_path: Path
-) -> None:
-    nowhere = str(tmp_path / "nowhere")
-    listed = rgd("log", "ls", "--json", nowhere, str(folder))
-    assert listed.code == 1
-    assert len(listed.out.splitlines()) == len(segments_in(folder))
-    verified = rgd("log", "verify", nowhere, str(folder))
-    assert verified.code == 1
-    assert verified.out.startswith(f"{folder}: ")
-    assert f"{nowhere}: no such log folder" in verified.err
-
-
 def test_an_upload_wants_one_log_and_touches_nothing_else(
     rgd: Rgd, folder: Path, tmp_path: Path
 ) -> None:

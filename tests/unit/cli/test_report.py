@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from rgd.analysis import report as analysis
-from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
-from rgd.analysis.scenarios import Scenario
+from rgd.analysis.asked import EVERYTHING
 from rgd.cli.report import write_report
 from rgd.errors import Unavailable
 from tests.unit.cli.conftest import Rgd
@@ -56,24 +55,6 @@ def test_options_reach_the_job_and_findings_the_terminal(
         f"report: {tmp_path / 'report.html'} (2 MB fetched of logs of 1 MB)",
     ):
         assert text in outcome.out
-
-
-def test_what_is_asked_reaches_the_job(
-    rgd: Rgd, ran: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
-    times = ("--from", "2026-11-22T09:00:00", "--to", "1795341600000")
-    names = ["--group", "gold", "--group", "tin", "--tenant", "acme", "--what-if", "brokers=3"]
-    names += ["--compare", "1795334400000..1795338000000"]
-    assert rgd("report", "log", "--out", tmp_path, *times, *names).code == 0
-    hour = TimeRange(1_795_338_000_000, 1_795_341_600_000)
-    scenario = Scenario("brokers=3", brokers=3)
-    assert ran[0][2]["asked"] == Asked(
-        hour,
-        frozenset({"gold", "tin"}),
-        frozenset({"acme"}),
-        (scenario,),
-        TimeRange(1_795_334_400_000, 1_795_338_000_000),
-    )
 
 
 def test_a_time_range_that_is_none_is_refused(rgd: Rgd, tmp_path: Path) -> None:

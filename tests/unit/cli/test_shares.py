@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rgd.cli.shares import MANY_VALUED, spread, whole
+from rgd.cli.shares import whole
 from tests.unit.cli.conftest import Rgd
 
 CASES = [
@@ -111,23 +111,6 @@ def test_a_wrong_number_is_reported_with_its_option(
 @pytest.mark.parametrize("arguments", [["--policy", "fair"], ["--wanted"], ["5"], ["--wants", "5"]])
 def test_what_the_parser_refuses_is_2(rgd: Rgd, arguments: list[str]) -> None:
     assert rgd("shares", "--quota", "1", *arguments).code == 2
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("--wanted 80 20", "--wanted 80 --wanted 20"),
-        ("--wanted=80 20 --json", "--wanted=80 --wanted 20 --json"),
-        ("--wanted 80 --wanted 20", "--wanted 80 --wanted 20"),
-        ("--wanted 1 -5 -.5", "--wanted 1 --wanted -5 --wanted -.5"),
-        ("--wanted 1 2 --weights 3 4", "--wanted 1 --wanted 2 --weights 3 --weights 4"),
-        ("--quota 10 --wanted", "--quota 10 --wanted"),
-        ("--wanted 1 --quota 10 20", "--wanted 1 --quota 10 20"),
-        ("--wanted 1 -h", "--wanted 1 -h"),
-    ],
-)
-def test_values_after_a_flag_are_spread(written: str, read: str) -> None:
-    assert spread(written.split(), MANY_VALUED) == read.split()
 
 
 def test_the_largest_fractions_are_rounded_up() -> None:

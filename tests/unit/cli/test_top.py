@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.support.running_daemon import running_daemon
@@ -25,23 +24,6 @@ def wait_for_rows(rgd: Rgd, url: str) -> None:
     """Until the daemon has looked at its policies, at the end of its first round at the latest."""
     while not json.loads(rgd("top", "--once", "--json", "--url", url).out)["groups"]["rows"]:
         pass
-
-
-def test_once_shows_the_verdict_brokers_and_groups(rgd: Rgd, tmp_path: Path) -> None:
-    with running_daemon(tmp_path, SNAPSHOT) as running:
-        running.ask(Request(messages=4, namespace="acme/orders"))
-        wait_for_rows(rgd, running.url)
-        text = rgd("top", "--once", "--url", running.url)
-        view = json.loads(rgd("top", "--once", "--json", "--url", running.url).out)
-    verdict, brokers, *_, head, row = text.out.splitlines()
-    assert verdict.endswith("1 broker shares 1 group.")
-    assert view["verdict"]["text"].endswith("1 broker shares 1 group.")
-    assert brokers == "brokers: broker-1 (this)"
-    assert head.split() == [
-        *("GROUP", "KIND", "DIMENSION", "DEMAND"),
-        *("WANTED", "ADMITTED", "QUOTA", "PRESSURE", "LOWEST_RATIO", "REFUSED_HERE"),
-    ]
-    assert row.split()[:3] == ["gold", "publish", "messages"]
 
 
 @pytest.mark.parametrize(("width", "columns"), [(40, 4), (80, 7), (200, 10)])

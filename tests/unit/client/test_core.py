@@ -81,32 +81,6 @@ def test_one_question_more_than_may_wait_is_answered_at_once() -> None:
     assert asked.core.count().overflowed == 1
 
 
-@pytest.mark.parametrize(("when_away", "granted"), [("open", True), ("closed", False)])
-def test_who_was_not_answered_in_time_is_told_what_was_set(when_away: str, granted: bool) -> None:
-    asked = Asked(when_away=when_away)
-    asked.ask(3)
-    asked.call()
-    assert asked.core.wake_at() == 200 * MS
-    asked.core.expire(200 * MS)
-
-    (answer,) = asked.answers
-    assert (answer.granted, answer.messages, answer.source) == (granted, 3 * granted, Source.AWAY)
-
-
-def test_a_question_is_asked_once_more_when_the_daemon_is_back_in_time(asked: Asked) -> None:
-    asked.ask(3)
-    asked.core.failed(asked.call().id, 10 * MS)
-    assert asked.core.calls(10 * MS) == []
-    due = asked.core.wake_at()
-    assert due is not None
-    probe = asked.call(due)
-    assert probe.body == b"[]"
-    asked.core.answered(probe.id, 200, b"[]", due)
-
-    asked.grant(asked.call(due), due)
-    assert [answer.source for answer in asked.answers] == [Source.DAEMON]
-
-
 def test_nobody_waits_for_a_daemon_that_is_away(asked: Asked) -> None:
     asked.ask()
     asked.core.failed(asked.call().id, 0)

@@ -72,19 +72,6 @@ def test_the_first_question_takes_a_lease_and_is_served_from_it(leased: Leased) 
     assert (answer.granted, answer.messages, answer.source) == (True, 2, Source.LEASE)
 
 
-def test_a_lease_answers_without_a_call_until_half_is_spent_then_is_renewed(leased: Leased) -> None:
-    leased.ask()
-    leased.fill(10)
-    for _ in range(4):
-        leased.ask(now=MS)
-    assert leased.core.calls(MS) == []
-
-    leased.ask(now=MS)
-    body = leased.fill(0, now=MS)
-    assert (body["messages"], body["bytes"]) == (4, 0)
-    assert leased.grants() == [True] * 6
-
-
 def test_a_lease_that_was_used_is_renewed_at_its_refresh_time_and_given_back_when_not(
     leased: Leased,
 ) -> None:

@@ -73,26 +73,6 @@ def gold(**group: Any) -> PolicySnapshot:
     )
 
 
-def test_levels_stand_in_the_order_of_decision_with_where_they_are_set() -> None:
-    view = why(desk(EVERYTHING), NAME._replace(subscription="audit"))
-    assert [(level.level, level.group) for level in view.levels] == [
-        ("broker", None),
-        ("resource_group", "of-topic"),
-        ("resource_group", "of-both"),
-        ("topic", None),
-        ("subscription", None),
-    ]
-    assert [level.set_at for level in view.levels] == [
-        (ScopeView("broker", "b1"),),
-        (ScopeView("topic", TOPIC),),
-        (ScopeView("namespace", NAMESPACE), ScopeView("tenant", "acme")),
-        (ScopeView("namespace", NAMESPACE),),
-        (ScopeView("topic", TOPIC),),
-    ]
-    assert view.governed
-    assert view.limited_by is None
-
-
 def test_an_attachment_to_no_group_limits_nothing_and_is_reported() -> None:
     snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
     view = why(desk(snapshot))
@@ -115,14 +95,6 @@ def test_a_group_in_use_has_a_share_tokens_and_a_depth() -> None:
     assert only(why(at, now=NOW + 10)).messages.tokens == 16
 
 
-def test_debt_is_below_zero_and_makes_who_asks_wait() -> None:
-    at = desk(gold())
-    ask(at, Request(messages=40, namespace=NAMESPACE))
-    level = only(why(at))
-    assert level.messages.tokens == -15
-    assert level.retry_after_ms == 160
-
-
 def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
     at = desk(EVERYTHING)
     ask(at, NAME._replace(messages=1, bytes=900))
@@ -136,27 +108,6 @@ def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
     by_topic = view.levels[3].refused_last_minute
     assert by_topic.by_messages.requests == 2
     assert by_topic.by_messages.messages == 40
-
-
-def test_a_minute_later_nothing_was_cut() -> None:
-    at = desk(gold())
-    ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
-    assert why(at).limited_by == LimitedByView("resource_group", "gold", "messages")
-    assert why(at, now=NOW + 60_000).limited_by is None
-
-
-def test_a_divided_share_shows_the_topics_part() -> None:
-    at = desk(gold(topic_split=TopicSplit.EVEN))
-    for topic in (TOPIC, TOPIC + "2", TOPIC):
-        ask(at, NAME._replace(topic=topic, messages=5))
-    told = only(why(at)).messages
-    assert (told.quota, told.share, told.part, told.depth) == (100, 100, 50, 12.5)
-    assert told.tokens == 7.5
-    # A topic that was not asked for has no part yet, though its group is in use.
-    other = only(why(at, NAME._replace(topic=TOPIC + "3")))
-    assert other.in_use
-    assert (other.messages.share, other.messages.part, other.messages.tokens) == (100, None, None)
-    assert other.topic_split == "even"
 
 
 def test_asking_makes_nothing() -> None:

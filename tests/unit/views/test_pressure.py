@@ -6,12 +6,10 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Dimension, Kind
 from rgd.views.live import members_view
 from rgd.views.live_model import GoneView
 from rgd.views.pressure import (
     Pressure,
-    RowKey,
     coloured_of,
     tables,
 )
@@ -35,19 +33,6 @@ def cluster(*groups: Group) -> Broker:
     broker.handle(Started(START))
     broker.handle(MessageReceived(ms(10), report("b2", full=True)))
     return broker
-
-
-def test_changed_and_deleted_groups_are_read_again() -> None:
-    broker = cluster(Group("gold", Limit(rates(100))), Group("gone", Limit(rates(100))))
-    found = looked(broker)
-    broker.handle(
-        PoliciesChanged(ms(30), PolicySnapshot({"gold": Group("gold", Limit(rates(5), rates(7)))}))
-    )
-    assert list(tables(broker, [key("gone")])) == []
-    list(found.look())
-    assert found.top(ALL) == [
-        RowKey(key("gold", kind), Dimension.MESSAGES) for kind in (Kind.DISPATCH, Kind.PUBLISH)
-    ]
 
 
 def test_of_many_brokers_those_that_want_most_have_a_colour() -> None:

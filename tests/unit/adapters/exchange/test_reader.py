@@ -273,16 +273,6 @@ def test_a_reader_that_was_closed_while_it_opened_leaves_nothing() -> None:
         assert not reader.is_connected
 
 
-def test_an_answer_behind_hundreds_of_reads_is_found() -> None:
-    settings = PulsarSettings(receive_bytes_max=4)  # TLS returns 16 KiB at most
-    ping = BaseCommand(type=wire.PING, ping=CommandPing())
-    with brokers(1) as (broker,):
-        broker.answers[wire.LOOKUP] = lambda _: [*[ping] * 200, lookup(broker.url)]
-        reader = reader_of(broker.url, settings)
-        reader.open()
-        reader.close()
-
-
 def test_what_comes_before_an_answer_is_bounded() -> None:
     settings = PulsarSettings(early_bytes_max=100 * COMMAND_BYTES)
     pong = BaseCommand(type=wire.PONG, pong=CommandPong())

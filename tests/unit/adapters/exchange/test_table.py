@@ -10,7 +10,7 @@ import pytest
 
 from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar_session import Delivery
-from rgd.adapters.exchange.pulsar_table import MARKER_KEY, _Table
+from rgd.adapters.exchange.pulsar_table import _Table
 from rgd.ports.exchange import KEY_CHARS_MAX, ExchangeDown
 
 TIMEOUT_S = 60
@@ -22,27 +22,6 @@ def none_skipped() -> int:
 
 def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> Delivery:
     return Delivery((ledger, entry, -1), key, value)
-
-
-async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() -> None:
-    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    opening = asyncio.create_task(
-        table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
-    )
-    await asyncio.sleep(0)
-    table.on_delivery(_delivery(0, MARKER_KEY, ledger=4))
-    async with asyncio.timeout(TIMEOUT_S):
-        assert dict(await opening) == {}
-
-
-async def test_a_marker_that_was_read_before_its_position_was_known_is_not_waited_for() -> None:
-    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    table.on_delivery(_delivery(2, MARKER_KEY))
-    async with asyncio.timeout(TIMEOUT_S):
-        assert (
-            dict(await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped))
-            == {}
-        )
 
 
 async def test_a_table_that_stands_still_is_given_up() -> None:

@@ -123,22 +123,6 @@ async def test_the_process_and_the_interpreter_are_shown_too(exposition: Exposit
     assert "python_gc_collections" in families
 
 
-async def test_observations_land_in_their_buckets(exposition: Exposition) -> None:
-    for seconds in (0.0001, 0.0003, 5.0):
-        exposition.observe_answer("/v1/acquire", 200, seconds)
-    exposition.observe_answer("/v1/acquire", 429, 1.0)
-    exposition.observe_answer("other", 404, 1.0)
-    family = (await scrape(exposition))["rgd_http_request_seconds"]
-    ways = {(sample.labels["route"], sample.labels["status"]) for sample in family.samples}
-    assert ways == {("/v1/acquire", "2xx"), ("/v1/acquire", "4xx"), ("other", "4xx")}
-    counts = {
-        sample.labels["le"]: sample.value
-        for sample in family.samples
-        if sample.name.endswith("_bucket") and sample.labels["status"] == "2xx"
-    }
-    assert (counts["0.0001"], counts["0.0005"], counts["1.0"], counts["+Inf"]) == (1, 2, 2, 3)
-
-
 @pytest.mark.parametrize(
     "sample",
     [
@@ -205,20 +189,6 @@ class TestInSlices:
             Sample("rgd_admitted_total", (f"g{group}", "publish", "messages"), group)
             for group in range(3000)
         ]
-
-    async def test_no_slice_has_more_than_its_series(
-        self, figures: Figures, exposition: Exposition
-    ) -> None:
-        figures.now = self.many()
-        slices: list[int] = []
-
-        async def rest(work: int) -> None:
-            slices.append(work)
-
-        body, _ = await exposition.render("", rest)
-        assert max(slices) == SLICE_SERIES
-        assert sum(slices) == 3000 + labels.GROUPS_MAX + 1
-        assert body.count(b"rgd_admitted_total{") == labels.GROUPS_MAX + 1
 
     async def test_series_that_their_source_bounds_are_sliced_too_and_freed_as_they_are_written(
         self, figures: Figures, exposition: Exposition

@@ -41,26 +41,11 @@ EVERYTHING = StockPolicies(
 )
 
 
-def test_what_is_stored_comes_back_exactly(tmp_path: Path) -> None:
-    path = tmp_path / "not there yet" / "policies.json"
-    StockFile(path, URL).store(EVERYTHING)
-    assert StockFile(path, URL).load() == EVERYTHING
-    StockFile(path, URL).store(StockPolicies())
-    assert StockFile(path, URL).load() == StockPolicies()
-    assert [found.name for found in path.parent.iterdir()] == ["policies.json"]
-
-
 def test_more_than_is_encoded_in_one_go_comes_back(tmp_path: Path) -> None:
     names = [f"acme/n{number}" for number in range(2 * PIECE + 1)]
     many = StockPolicies(namespaces={name: StockNamespace(name) for name in names})
     StockFile(tmp_path / "policies.json", URL).store(many)
     assert StockFile(tmp_path / "policies.json", URL).load() == many
-
-
-def test_the_policies_of_another_pulsar_are_not_taken(tmp_path: Path) -> None:
-    path = tmp_path / "policies.json"
-    StockFile(path, URL).store(EVERYTHING)
-    assert StockFile(path, "http://other:8080").load() is None
 
 
 @pytest.mark.parametrize(

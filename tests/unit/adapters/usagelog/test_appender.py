@@ -13,10 +13,9 @@ import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.ports.usagelog import Fsync
 from rgd.wire.frame import BrokerEntryMetadata, Entry
 from rgd.wire.segment import segment_name
-from tests.unit.adapters.usagelog.logs import BROKER, T0, payloads_in, pendings, read, segments_in
+from tests.unit.adapters.usagelog.logs import BROKER, T0, pendings, read, segments_in
 
 MakeAppender = Callable[..., Appender]
 
@@ -75,54 +74,10 @@ def test_broker_time_never_runs_backwards_not_even_over_a_restart(
     assert times_in(tmp_path) == [50, 50, 60, 60, 60, 61]
 
 
-def test_sequence_ids_show_what_was_lost_and_continue_after_a_restart(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    first = make_appender()
-    first.write([Pending(b"", T0, ordinal) for ordinal in (0, 1, 5)])
-    first.close()
-    make_appender().write([Pending(b"", T0, ordinal) for ordinal in (0, 2)])
-    assert [item.entry.sequence_id for item in read(tmp_path)[0]] == [0, 1, 5, 6, 8]
-
-
-def test_a_segment_never_outgrows_its_size(tmp_path: Path, make_appender: MakeAppender) -> None:
-    make_appender(segment_bytes=500).write(pendings(30))
-    sizes = [segment.stat().st_size for segment in segments_in(tmp_path)]
-    assert len(sizes) > 3
-    assert max(sizes) <= 500
-    assert len(payloads_in(tmp_path)) == 30
-    names = [segment.stem for segment in segments_in(tmp_path)]
-    firsts = [read(segment)[0][0].entry.index for segment in segments_in(tmp_path)]
-    assert [int(name) for name in names] == firsts
-
-
-def test_a_segment_is_closed_at_its_age_by_broker_time(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    appender = make_appender(segment_age_s=10)
-    appender.write(at(0, 9_999))
-    appender.write(at(10_000, 15_000, 19_999, 20_000))
-    assert sizes_in(tmp_path) == [2, 3, 1]
-
-
 def test_an_empty_segment_is_taken_up(tmp_path: Path, make_appender: MakeAppender) -> None:
     (tmp_path / segment_name(0)).touch()
     make_appender().write(at(0))
     assert sizes_in(tmp_path) == [1]
-
-
-def test_without_fsync_nothing_is_ever_known_to_be_on_disk(
-    make_appender: MakeAppender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(descriptor: int) -> None:
-        pytest.fail("fsync was called")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    appender = make_appender(fsync=Fsync.NEVER, segment_bytes=200)
-    appender.write(pendings(5))
-    appender.sync()
-    appender.close()
-    assert make_appender(fsync=Fsync.NEVER).synced_index == -1
 
 
 class FailingFsync:

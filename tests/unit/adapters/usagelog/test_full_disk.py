@@ -47,30 +47,6 @@ async def test_a_full_disk_loses_nothing_that_the_queue_can_hold(
     assert alarms.count == 2
 
 
-async def test_a_disk_that_stays_full_keeps_nobody_waiting(
-    small_disk: Path, make_log: MakeLog, alarms: Alarms
-) -> None:
-    folder = small_disk / "log"
-    log = make_log(folder)
-    await log.open()
-    for _ in range(5):
-        for _ in range(7):
-            log.append(bytes(10_000), broker_timestamp_ms=T0)
-        await log.flush()
-    assert log.lost > 0
-    assert log.appended + log.lost == 5 * 7
-    assert log.appended % 7 != 0
-    assert log.synced_index == log.appended - 1
-    await log.close()
-    assert alarms.count == 1
-    (small_disk / "ballast").unlink()
-    again = make_log(folder)
-    await again.open()
-    again.append(b"again", broker_timestamp_ms=T0)
-    await again.close()
-    assert payloads_in(folder) == [*[bytes(10_000)] * log.appended, b"again"]
-
-
 def test_a_file_that_may_not_grow_is_a_full_disk_too(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     command = [sys.executable, "-m", "tests.unit.adapters.usagelog.writing_process"]

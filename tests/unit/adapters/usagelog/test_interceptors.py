@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
-from rgd.adapters.usagelog.reader import seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Interceptor
 from tests.unit.adapters.usagelog.logs import T0, read, segments_in, write_log
@@ -66,27 +65,6 @@ def test_numbering_goes_on_whatever_was_added_before_and_is_added_now(
     places = {Path(item.path).stem: number for number, item in reversed(list(enumerate(entries)))}
     assert names == [places[segment.stem] for segment in segments_in(tmp_path)]
     assert [item.entry.sequence_id for item in entries] == list(range(900))
-
-
-@pytest.mark.parametrize(
-    "interceptors", SUBSETS, ids=lambda subset: "+".join(sorted(subset)) or "none"
-)
-def test_a_time_is_found_although_the_clock_went_back(
-    tmp_path: Path, interceptors: frozenset[Interceptor]
-) -> None:
-    pendings = batch(0, 200)
-    pendings[100:] = [
-        Pending(one.item, one.timestamp_ms - 500, one.ordinal) for one in pendings[100:]
-    ]
-    write_log(tmp_path, pendings, settings_with(interceptors))
-    entries, _ = read(tmp_path)
-    stamps = [item.entry.timestamp for item in entries]
-    assert stamps == sorted(stamps)
-    for sought in (T0, T0 + 5, T0 + 990, T0 + 1000, T0 + 1490):
-        found = seek_time(tmp_path, sought)
-        assert found is not None
-        place = next(place for place, stamp in enumerate(stamps) if stamp >= sought)
-        assert (found.path, found.offset) == (entries[place].path, entries[place].offset)
 
 
 class Failing:

@@ -5,7 +5,6 @@ of appends and restarts (tests/property/test_usagelog.py).
 """
 
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,25 +49,6 @@ def log(tmp_path: Path) -> Path:
 def write_entries(segment: Path, *entries: Entry) -> None:
     segment.parent.mkdir(exist_ok=True)
     segment.write_bytes(b"".join(encode_stored(encode_entry(entry)) for entry in entries))
-
-
-def test_a_folder_of_logs_is_read_one_log_after_the_other(tmp_path: Path) -> None:
-    for broker in ("b", "a"):
-        write_log(tmp_path / broker, pendings(3), SETTINGS)
-    entries, _ = read(tmp_path)
-    assert [(Path(item.path).parent.name, item.entry.index) for item in entries] == [
-        (broker, index) for broker in "ab" for index in range(3)
-    ]
-
-
-def test_one_segment_can_be_read_alone_also_under_another_name(log: Path) -> None:
-    second = segments_in(log)[1]
-    first_index = int(second.stem)
-    entries, _ = read(second)
-    assert entries[0].entry.index == first_index
-    copy = log / "copy of a segment"
-    shutil.copy(second, copy)
-    assert [item.entry for item in read(copy)[0]] == [item.entry for item in entries]
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 Not covered: what a tier deletes.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from tests.unit.adapters.usagelog.logs import (
     BROKER,
     T0,
     MakeLog,
-    payloads_in,
     pendings,
     read,
     segments_in,
@@ -134,44 +132,6 @@ def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: P
     }
 
 
-def test_a_log_goes_on_where_it_was_although_all_else_was_deleted(tmp_path: Path) -> None:
-    settings = UsageLogSettings(segment_bytes=200, local_bytes=400)
-    write_log(tmp_path, pendings(5), settings)
-    large = [Pending(bytes(5000), T0 + 100, 0)]
-    appender = Appender(
-        tmp_path,
-        settings,
-        broker=BROKER,
-        make_room=making_room(Trimmer(tmp_path, settings, Hand())),
-    )
-    appender.resume()
-    appender.write(large)
-    appender.close()
-    assert [item.entry.index for item in read(tmp_path)[0]] == [5]
-
-
-def test_ages_of_an_earlier_run_come_from_its_entries_and_not_from_its_files(
-    tmp_path: Path,
-) -> None:
-    settings = UsageLogSettings(
-        segment_bytes=1, local_bytes=1 << 20, retention_s=10, segment_age_s=60
-    )
-    write_log(tmp_path, pendings(20, step_ms=1000), settings)
-    for path in segments_in(tmp_path):
-        os.utime(path, (0, 0))
-    clock = Hand()
-    trimmer = Trimmer(tmp_path, settings, clock)
-    assert [one.segment.first_index for one in trimmer.trim(active=19, reserved_bytes=0)] == list(
-        range(8)
-    )
-    clock.now = Nanos(clock.now + 3 * NS_PER_S)
-    assert [one.segment.first_index for one in trimmer.trim(active=19, reserved_bytes=0)] == [
-        8,
-        9,
-        10,
-    ]
-
-
 def test_a_clock_that_jumps_while_the_daemon_runs_deletes_nothing_early(tmp_path: Path) -> None:
     settings = UsageLogSettings(
         segment_bytes=1, local_bytes=1 << 20, retention_s=10, segment_age_s=60
@@ -229,15 +189,3 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
     )
     assert log.deleted["local_bytes"] == sum(len(told.removals) for told in heard)
     assert {one.passed for told in heard for one in told.removals} == {("slow",)}
-
-
-async def test_a_log_without_limits_that_matter_keeps_everything(
-    tmp_path: Path, make_log: MakeLog
-) -> None:
-    log = make_log(tmp_path, segment_bytes=2000)
-    await log.open()
-    for pending in pendings(300):
-        log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
-    await log.close()
-    assert len(payloads_in(tmp_path)) == 300
-    assert not log.deleted

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.sources import TierSource
 from rgd.adapters.usagelog.tier_state import load_state, state_path
 from rgd.storage.errors import TierChanged, TierDamaged
@@ -94,21 +93,6 @@ def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) ->
         uploader.cycle()
         identities.add(uploader.state.identity)
     assert len(identities) == 1
-
-
-def test_retention_deletes_nothing_in_a_tier_that_is_gone(world: World, tmp_path: Path) -> None:
-    mount = tmp_path / "tier"
-    world.write()
-    limits = Limits(retention_ms=1)
-    uploader = world.uploader(Objects(str(mount)), limits=limits, delete_delay_s=60)
-    uploader.cycle()
-    marked = uploader.state.marked
-    assert marked
-    mount.rename(tmp_path / "away")
-    world.pass_s(61)
-    with pytest.raises(TierChanged):
-        uploader.cycle()
-    assert uploader.state.marked == marked
 
 
 def test_reading_a_tier_that_is_gone_leaves_nothing_out_silently(

@@ -294,17 +294,6 @@ def test_errors_of_copying_and_of_deleting_are_counted_apart(world: World, tmp_p
     assert (uploader.counts.copy_errors, uploader.counts.delete_errors) == (0, 1)
 
 
-def test_a_cursor_holds_deletion_back(world: World, tier_place: str) -> None:
-    world.write()
-    uploader = world.uploader(Objects(tier_place), limits=Limits(retention_ms=1), delete_delay_s=0)
-    uploader.cursors = lambda: {"reader": 20}
-    uploader.cycle()
-    assert uploader.state.segments[0].first_index <= 20
-    uploader.cursors = dict
-    uploader.cycle()
-    assert uploader.state.segments[0].first_index > 20
-
-
 def test_the_bandwidth_limit_holds_on_average(world: World, tier_place: str) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place), bytes_per_s=1024)

@@ -23,12 +23,9 @@ from rgd.ports.usagelog import Fsync, LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
 from tests.unit.adapters.usagelog.conftest import Alarms
 from tests.unit.adapters.usagelog.logs import (
-    BROKER,
     T0,
     TIMEOUT_S,
     MakeLog,
-    clock,
-    ignore_alarm,
     payload_of,
     payloads_in,
     pendings,
@@ -99,27 +96,6 @@ async def reached(event: threading.Event) -> None:
     assert await asyncio.to_thread(event.wait, TIMEOUT_S)
 
 
-async def test_appending_continues_while_the_disk_hangs_until_the_queue_is_full(
-    make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
-) -> None:
-    log = make_log(queue_max=10, fsync=Fsync.ALWAYS)
-    await log.open()
-    append(log, 0)
-    await reached(held_sync.is_reached)
-    # The entry that is being written still holds its place: 9 fit beside it.
-    append(log, *range(1, 21))
-    assert log.lost == 11
-    held_sync.may_go_on.set()
-    await log.flush()
-    assert (log.appended, log.lost, log.synced_index) == (10, 11, 9)
-    # The newest were not kept, and their sequence ids are missing.
-    append(log, 21)
-    await log.close()
-    entries, _ = read(tmp_path / "log")
-    assert [item.entry.sequence_id for item in entries] == [*range(10), 21]
-    assert [item.entry.index for item in entries] == list(range(11))
-
-
 async def test_the_queue_is_bounded_in_bytes_too(
     make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
 ) -> None:
@@ -153,26 +129,6 @@ async def test_entries_are_synced_in_the_interval_without_a_flush(make_log: Make
     await log.open()
     append(log, 0)
     await until(lambda: log.synced_index == 0)
-
-
-async def test_an_outage_is_reported_once_and_loses_nothing_that_the_queue_can_hold(
-    make_log: MakeLog, obstacle: Obstacle, alarms: Alarms
-) -> None:
-    log = make_log(obstacle.folder, retry_ms=1)
-    await log.open()
-    append(log, *range(5))
-    alarm = await alarms.next()
-    assert alarm.trouble == log.trouble
-    assert log.trouble is not None
-    assert os.strerror(errno.ENOTDIR) in log.trouble
-    assert str(obstacle.folder) in log.trouble
-    obstacle.remove()
-    over = await alarms.next()
-    assert (over.trouble, over.lost) == (None, 0)
-    await log.flush()
-    assert state_of(log) == (5, 0, 4, None)
-    assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(5)]
-    assert alarms.count == 2
 
 
 @pytest.mark.parametrize("fsync", list(Fsync))
@@ -213,20 +169,6 @@ async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(
     await alarms.next()
     await log.flush()
     assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(3)]
-
-
-async def test_a_waiting_caller_in_an_outage_is_released_and_the_entries_are_lost(
-    make_log: MakeLog, obstacle: Obstacle
-) -> None:
-    log = make_log(obstacle.folder, retry_ms=600_000)
-    await log.open()
-    append(log, 0, 1)
-    await log.flush()
-    assert (log.appended, log.lost) == (0, 2)
-    append(log, 2)
-    assert log.lost == 2
-    await log.close()
-    assert (log.appended, log.lost) == (0, 3)
 
 
 async def test_a_read_only_folder_stops_logging_and_nothing_else(
@@ -304,19 +246,6 @@ async def test_a_log_that_is_taken_can_be_opened_once_it_is_free(
     assert payloads_in(tmp_path / "log") == [payload_of(0), payload_of(1)]
 
 
-async def test_a_log_that_never_opened_can_be_closed(make_log: MakeLog) -> None:
-    first, second, third = make_log(), make_log(), make_log()
-    await first.open()
-    with pytest.raises(LogLocked):
-        await second.open()
-    append(second, 0)
-    await second.close()
-    append(third, 0)
-    await third.close()
-    await third.flush()
-    assert (second.lost, third.lost) == (1, 1)
-
-
 async def test_a_bug_in_the_thread_is_reported_and_leaves_nobody_waiting(
     make_log: MakeLog, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,13 +292,3 @@ async def test_damage_in_the_last_segment_is_counted(make_log: MakeLog, tmp_path
     await log.open()
     assert log.damaged == 1
     assert log.trouble is None
-
-
-def test_a_log_outlives_the_loop_that_forgot_to_close_it(tmp_path: Path) -> None:
-    log = SegmentedLog(
-        tmp_path / "log", UsageLogSettings(), broker=BROKER, clock=clock, on_alarm=ignore_alarm
-    )
-    asyncio.run(log.open())
-    append(log, 0)
-    asyncio.run(log.close())
-    assert payloads_in(tmp_path / "log") == [payload_of(0)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.backlog.model import Position, Source, SubscriptionBacklog
+from rgd.core.backlog.model import Source
 from rgd.core.bounds import BOUNDS
 from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
 
@@ -94,21 +94,6 @@ def test_a_check_goes_through_the_topics_in_slices() -> None:
     visited = check_in_slices(house)
     assert max(visited) <= BOUNDS.backlog.slice_topics
     assert sum(visited) == BOUNDS.backlog.slice_topics + 1
-
-
-def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> None:
-    house = House()
-    position = Position(1, 0)
-    many = tuple(
-        SubscriptionBacklog(f"s{at}", position)
-        for at in range(BOUNDS.backlog.slice_subscriptions // 2)
-    )
-    house.report(*(replace(FULL, topic=topic(at), subscriptions=many) for at in range(5)))
-    house.store.ask()
-    visited = check_in_slices(house)
-    # Each topic has half of the subscriptions of a slice.
-    assert max(visited) <= 2
-    assert sum(visited) == 5
 
 
 def test_a_check_that_is_asked_for_during_another_follows_it() -> None:

@@ -7,16 +7,15 @@ is believed (test_exchange_state.py), what is in a round's rows (test_rounds.py)
 import pytest
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.broker.effects import Append, Publish
+from rgd.core.broker.effects import Append
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
-from rgd.core.exchange.messages import Ask, Claim, Hello, Report, Sender
+from rgd.core.exchange.messages import Ask, Hello, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
 from tests.support.columns import advertised_hash
-from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import advertised, key, ms, rates, report, usage
 
@@ -37,16 +36,6 @@ def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) 
 
 
 # Rounds.
-
-
-def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk) -> None:
-    desk.start()
-    heartbeat = Report(sender=ME, sequence=1, period_ns=ms(1000), claim=Claim.STARTING)
-    assert desk.wake(1000) == (Publish(heartbeat), Publish(Hello(ME)))
-    desk.hear(Hello(ME), 1010)
-    assert [type(effect.message) for effect in desk.wake(2000) if isinstance(effect, Publish)] == [
-        Report
-    ]
 
 
 # Rounds of many groups.
@@ -123,19 +112,6 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     assert live.rests_until(3000)
 
 
-def test_a_rate_that_jumps_is_reported_early_though_the_peers_know_of_the_group(live: Desk) -> None:
-    for at in range(2010, 2999, 100):
-        live.ask(5, at=at)
-        live.run(at, at + 50)
-    live.run(2999, 3005)
-    early: list[Report] = []
-    for at in range(3010, 3400, 20):
-        live.ask(20, at=at)
-        if live.wake_at is not None and live.wake_at <= at:
-            early += reports(live.wake(at))
-    assert [row.wanted.messages > 500_000 for row in early[0].rows] == [True]
-
-
 # Answers.
 
 
@@ -172,17 +148,3 @@ def test_several_who_ask_get_one_answer_when_the_first_is_due(live: Desk) -> Non
     assert live.rests_until(2300)
     assert len(reports(live.wake(2300))) == 1
     assert live.wake(2400) == ()
-
-
-@pytest.mark.parametrize("round_ms", [1000, 10])
-def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None:
-    due = set()
-    for asker in range(50):
-        desk = seat(round_ns=ms(round_ms))
-        desk.start()
-        desk.read_back(0)
-        desk.hear(Hello(Sender("b2", asker * 987_654_321_987)), 0)
-        while not reports(desk.wake(desk.wake_at or 0)):
-            pass
-        due.add(int(desk.now / ms(round_ms) * 10))
-    assert due == {0, 1, 2, 3, 4}

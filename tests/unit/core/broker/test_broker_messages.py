@@ -7,16 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.effects import Append, Publish
-from rgd.core.broker.mode import Mode
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE
-from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
-from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.messages import Hello, Sender
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import share_out
-from rgd.core.units import Kind, Pair
-from tests.support.columns import shares_of
+from rgd.core.units import Kind
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import key, ms, report, usage
@@ -87,36 +83,6 @@ def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: D
 # The end.
 
 
-def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
-    live.share()
-    live.run(2005, 2009)
-    live.ask(5, at=2010)
-    # The window began when the group was first asked for, at 2005.
-    counted = UsageRow(*key(), 1, Pair(142_857), Pair(142_857))
-    assert live.stop(2040) == (
-        Append(
-            RoundRecord(
-                sender=ME,
-                sequence=3,
-                period_ns=ms(40),
-                rows=shares_of(
-                    ShareRow(
-                        counted,
-                        (100_000, None),
-                        (100_000, None),
-                        SharePolicyName.MAX_MIN,
-                        admitted_total=Pair(5),
-                        wanted_total=Pair(5),
-                    )
-                ),
-                ended_ns=ms(2040),
-                last=True,
-            )
-        ),
-        Publish(Goodbye(ME)),
-    )
-
-
 # Places.
 
 
@@ -141,18 +107,6 @@ def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
         desk.broker.validate()
 
 
-def test_a_share_that_does_not_follow_the_map_is_a_bug() -> None:
-    desk = Desk()
-    desk.go_live()
-    desk.share()
-    desk.hear(report("b2", usage(90)), 2010)
-    desk.catch_up()
-    desk.broker.validate()
-    desk.broker.usage.apply(report("b2", usage(20), sequence=2))
-    with pytest.raises(InvariantBroken, match="not the map's share"):
-        desk.broker.validate()
-
-
 def test_policies_that_may_overshoot_are_not_held_to_the_sum(seat: Seat) -> None:
     desk = seat(policy=SharePolicyName.RESIDUAL, floor_ppm=0)
     desk.go_live()
@@ -168,13 +122,3 @@ def test_a_row_of_nobody_live_is_a_bug() -> None:
     desk.broker.usage.apply(report("b9", usage(5, kind=Kind.DISPATCH)))
     with pytest.raises(InvariantBroken, match="b9"):
         desk.broker.validate()
-
-
-def test_time_that_an_event_brings_never_runs_backwards(live: Desk) -> None:
-    assert live.believes() is Mode.LIVE
-    live.wake(2900)
-    live.hear(report("b2"), 2000)
-    assert live.broker.is_past_start
-    peer = live.broker.peers.get("b2")
-    assert peer is not None
-    assert peer.received_at == ms(2900)

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from rgd.core.broker.broker import FAULTY_WAKES_MAX
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Fault
-from rgd.core.broker.mode import Mode
+from rgd.core.broker.effects import Alarm, AlarmCode, Fault
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.suppression import Suppression
 from rgd.core.units import Dimension
 from tests.unit.core.broker.desk import Desk, Effects, reports
-from tests.unit.core.values import TOPIC, key, ms, report, usage
+from tests.unit.core.values import TOPIC, key, ms, report
 
 #: Wakes that may be due at one moment.
 WAKES_MAX = 10
@@ -57,40 +56,6 @@ def live() -> Desk:
     desk.go_live()
     desk.share()
     return desk
-
-
-@pytest.mark.parametrize("wrap", [lambda call: boom, after], ids=["before", "after"])
-def test_a_share_that_was_not_told_to_its_bucket_is_told_again(
-    live: Desk, monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Any], Any]
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(live.broker.limiter, "set_share", wrap(live.broker.limiter.set_share))
-        live.hear(report("b2", usage(90), full=True), 2100)
-    live.run(2100, 4000)
-    state = live.broker.limiter.state(key())
-    assert state is not None
-    assert state.share == live.broker.shares(key())["b1"]
-    live.broker.validate()
-
-
-def test_a_round_that_raises_is_given_up_and_the_next_one_is_whole(
-    live: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    live.ask(1, 2500)
-    with monkeypatch.context() as patch:
-        patch.setattr("rgd.core.demand.table.end_round", boom)
-        assert faults(wake_until_nothing_is_due(live, 3000)) == ["Woken"]
-    assert live.broker.rounds.windows_lost == 1
-    met: Effects = ()
-    for at in range(3050, 4050, 50):
-        live.ask(1, at - 10)
-        met += wake_until_nothing_is_due(live, at)
-        live.read_back(at)
-    assert reports(met)
-    (record,) = [one.record for one in met if isinstance(one, Append)]
-    assert len(record.rows) == 1
-    assert live.believes() is Mode.LIVE
-    live.broker.validate()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,7 @@ Each row of "The life of a member" (docs/architecture.md) as one broker lives it
 
 from dataclasses import replace
 
-import pytest
-
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Report
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import report, usage
@@ -54,18 +51,6 @@ def test_nobody_is_believed_before_a_namesake_would_have_answered(seat: Seat) ->
     assert believed_from(desk, 10) == 605
 
 
-def test_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2", "b3"}))
-    desk.start()
-    desk.read_back(5)
-    desk.hear(report("b2"), 10)
-    desk.hear(report("b4"), 20)
-    desk.run(20, 700)
-    assert desk.believes() is Mode.STARTING
-    desk.hear(report("b3"), 710)
-    assert desk.believes() is Mode.LIVE
-
-
 def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
     desk.start()
     desk.read_back(5)
@@ -75,21 +60,6 @@ def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
     desk.hear(replace(report("b3", full=True), members=3), 710)
     # Nobody else needs to be told of: the start is over before two rounds.
     assert desk.believes() is Mode.LIVE
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        pytest.param(report("b2"), id="not-an-answer"),
-        pytest.param(report("b2", rows_hash=99, full=True), id="not-all-of-it-arrived"),
-    ],
-)
-def test_only_a_whole_answer_says_how_many_there_are(desk: Desk, word: Report) -> None:
-    desk.start()
-    desk.read_back(5)
-    desk.hear(replace(word, members=2), 10)
-    desk.run(10, 1900)
-    assert desk.believes() is Mode.STARTING
 
 
 # The start, with the exchange out of reach.

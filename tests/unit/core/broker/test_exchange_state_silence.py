@@ -82,16 +82,3 @@ def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> 
 
 
 # ExchangeState still.
-
-
-def test_one_that_stood_still_for_two_rounds_forgives_its_peers(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.run(2100, 3999)
-    assert reports(live.wake(6000)) != []
-    live.read_back(6005)
-    assert live.believes() is Mode.LIVE
-    # Its heartbeats of 3100 to 5100 may wait in our inbox: it has all the time again.
-    live.run(6005, 9099)
-    assert live.broker.peers.names() == ["b2"]
-    live.run(9099, 9600)
-    assert live.broker.peers.names() == []

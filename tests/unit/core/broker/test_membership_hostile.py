@@ -6,10 +6,9 @@ messages in our own name (test_own_name.py).
 
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Sender
-from rgd.core.shares.model import WEIGHT_MAX
+from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, Effects, reports
+from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import held, key, rates, report, usage
 
 B2, B2_AGAIN = Sender("b2", 1), Sender("b2", 2)
@@ -59,16 +58,6 @@ def test_invented_names_are_refused_beyond_the_most_and_the_known_ones_go_on(sea
     assert desk.broker.shares(key())["b1"].messages == 49_591
 
 
-def test_what_is_kept_by_broker_does_not_grow_with_names_that_come_and_go(live: Desk) -> None:
-    for place in range(500):
-        sender = Sender(f"invented-{place}", 1)
-        live.hear(report(sender.broker, usage(5)), 2100)
-        live.hear(Goodbye(sender), 2100)
-    assert live.broker.usage.brokers_numbered <= 3
-    live.hear(report("b2", usage(30)), 2200)
-    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
-
-
 # Sequences.
 
 
@@ -100,13 +89,3 @@ def test_a_weight_beyond_bounds_counts_as_the_bound_and_is_said_once(live: Desk)
     assert live.share().messages == 9_500
     assert live.hear(report("b2", usage(500), weight=1000, sequence=3), 2300) == ()
     assert live.broker.shares(key())["b1"] == rates(50)
-
-
-def test_our_own_weight_counts_for_us_as_it_does_for_the_others(seat: Seat) -> None:
-    desk = seat(weight=10**9)
-    desk.go_live()
-    wants_all(desk)
-    (word,) = reports(desk.wake(3000))
-    assert word.weight == WEIGHT_MAX
-    desk.hear(report("b2", usage(500)), 3100)
-    assert desk.share().messages == 90_500

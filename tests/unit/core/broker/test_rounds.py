@@ -7,8 +7,7 @@ estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.rows import ShareRow
-from rgd.core.policies.model import BacklogAction, Group, SharePolicyName
+from rgd.core.policies.model import BacklogAction, Group
 from rgd.core.units import Kind, Pair
 from tests.unit.core.broker.rounds_house import House, wanted
 from tests.unit.core.values import TOPIC, key, ms
@@ -33,28 +32,6 @@ def test_nothing_asked_is_nothing_told_or_logged() -> None:
     house.ask(0, at=1000)
     assert house.end(2000) == []
     assert [[row.sent for row in record] for record in house.log] == [[], [False]]
-
-
-def test_a_round_is_logged_with_what_was_allowed_in_it() -> None:
-    house = House()
-    house.ask(100, at=0)
-    house.ask(30, at=0)
-    house.ask(30, at=0)
-    house.end(1000)
-    row = house.logged()
-    assert row == ShareRow(
-        usage=row.usage,
-        share=(100_000, None),
-        quota=(100_000, None),
-        policy=SharePolicyName.MAX_MIN,
-        refused=Pair(60),
-        sent=True,
-        refused_by=(("resource_group", Pair(60)),),
-        admitted_total=Pair(100),
-        wanted_total=Pair(160),
-    )
-    # Retries or not: nobody said, so what is wanted is what was asked in all.
-    assert (row.usage.admitted, row.usage.wanted) == (Pair(100_000), Pair(160_000))
 
 
 def test_what_a_backlog_refused_is_logged_and_is_no_demand() -> None:

@@ -11,7 +11,6 @@ from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
 from rgd.core.broker.shard_phase import Phase
 from rgd.core.exchange.messages import Ask, Report, Sender
-from rgd.core.exchange.peers import REACH_SLACK
 from rgd.core.exchange.shards import Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
 from tests.unit.core.broker.conftest import Seat
@@ -73,18 +72,6 @@ def test_a_report_of_no_member_or_another_incarnation_does_not_count(joined: Des
         assert joined.hear(in_shard(stranger), 2310) == ()
     assert not joined.broker.usage.rows_of("b2")
     assert joined.broker.peers.names() == ["b2"]
-
-
-def test_a_sequence_too_far_ahead_counts_once_a_heartbeat_says_it(joined: Desk) -> None:
-    far = REACH_SLACK + 50
-    joined.hear(in_shard(report("b2", usage(20))), 2310)
-    late = in_shard(report("b2", usage(30), sequence=far, full=True))
-    joined.hear(late, 2320)
-    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 20_000
-    joined.hear(heartbeat(2, *said_of_gold(far)), 2330)
-    joined.hear(heartbeat(3, *said_of_gold(far)), 3200)
-    joined.hear(late, 3300)
-    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 30_000
 
 
 def test_a_group_of_another_shard_is_dropped() -> None:

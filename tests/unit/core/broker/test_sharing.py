@@ -11,9 +11,8 @@ import pytest
 
 from rgd.core.broker.mode import Mode
 from rgd.core.policies.model import BLOCKED, UNLIMITED
-from rgd.core.shares.columns import NO_RATE
 from tests.unit.core.broker.sharing_house import House
-from tests.unit.core.values import key, usage
+from tests.unit.core.values import key
 
 
 @pytest.fixture
@@ -30,24 +29,6 @@ def house() -> Iterator[House]:
 
 
 # Whether a group is short.
-
-
-def test_quotas_are_those_of_the_snapshot_and_unlimited_where_nothing_is_in_use(
-    house: House,
-) -> None:
-    house.use(100, None)
-    assert house.sharing.quotas(house.slots(key(), key("other"))).tolist() == [
-        [100_000, -1],
-        [-1, -1],
-    ]
-    house.quota(None, 7)
-    assert house.sharing.quotas(house.slots(key())).tolist() == [[-1, 7_000]]
-    # Many more than there was room for at first.
-    others = house.slots(*(key(f"g{place}") for place in range(500)))
-    assert (house.sharing.quotas(others) == NO_RATE).all()
-    house.peer(*(usage(5, group=f"g{place}") for place in range(500)))
-    assert not house.sharing.is_short(others).any()
-    assert house.sharing.quotas(house.slots(key())).tolist() == [[-1, 7_000]]
 
 
 # Who is known.

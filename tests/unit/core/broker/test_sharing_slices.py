@@ -44,17 +44,6 @@ def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the
     assert house.due() == ms(1000) + house.settings.damping_max_ns
 
 
-def test_a_new_snapshot_does_not_hasten_a_raise(house: House) -> None:
-    house.peer(usage(90))
-    house.own(usage(90))
-    house.use()
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    house.refresh(key(), at=1000)
-    # As the limiter asks for every group in use when the snapshot changes.
-    assert house.sharing.first_share(house.quota(), Kind.PUBLISH, ms(1050))[1] == rates(50)
-    assert house.due() == ms(1100)
-
-
 def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: House) -> None:
     assert house.use(None) == UNLIMITED
     house.quota(100)

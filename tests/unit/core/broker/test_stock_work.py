@@ -76,12 +76,6 @@ def test_a_group_that_a_report_has_twice_has_one_row_that_leaves(desk: Desk) -> 
     assert desk.broker.usage.rows(key()).keys().isdisjoint({S1})
 
 
-def test_one_that_uses_little_is_led_to_all_that_it_may_have(desk: Desk) -> None:
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-    assert told(140) in stock(desk, 2020, used(100))
-    assert desk.share() == rates(80)
-
-
 def test_nothing_is_reported_while_it_is_idle(desk: Desk) -> None:
     desk.hold_own(report("b1", usage(500), sequence=100), 2010)
     assert told(0) in stock(desk, 2020, used(0))
@@ -128,13 +122,3 @@ def test_more_reports_than_may_wait_are_dropped(seat: Seat) -> None:
     desk.go_live()
     stock(desk, 2020, used(1), used(2))
     assert desk.broker.stock.members.refused == {"pending": 1}
-
-
-@pytest.mark.parametrize("name", ["b2", "", "rgd://b2"])
-def test_a_report_in_a_name_that_an_rgd_broker_may_have_does_not_count(
-    desk: Desk, name: str
-) -> None:
-    stock(desk, 2020, used(500), broker=name)
-    assert name not in desk.broker.usage.rows(key())
-    desk.hear(report("b2", usage(500)), 2030)
-    assert set(desk.broker.usage.rows(key())) - {"b1"} == {"b2"}

@@ -8,16 +8,15 @@ import pytest
 
 from rgd.app.health import health
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Publish
-from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.effects import Append, Effect
+from rgd.core.broker.events import PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request
-from rgd.core.exchange.messages import Report, RoundRecord, Sender
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.policies.model import OnUnknown
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT
 from rgd.core.units import NS_PER_S, Nanos
 from tests.unit.core.broker.desk import gold
-from tests.unit.core.values import report
 
 ASKED = Request(namespace="acme/orders")
 NAMED = Request(group="gold")
@@ -97,15 +96,3 @@ def test_who_denies_is_not_ready_and_says_why() -> None:
         )
         broker.handle(PoliciesChanged(Nanos(3 * NS_PER_S), gold(), 7))
         assert health(broker, is_draining=False, notes=()).ready
-
-
-def test_peers_are_told_that_nothing_is_known_and_nobody_differs_from_that() -> None:
-    broker = blind(OnUnknown.DENY)
-    told = [
-        effect.message.policies_hash
-        for effect in wake(broker, 1)
-        if isinstance(effect, Publish) and isinstance(effect.message, Report)
-    ]
-    assert set(told) == {0}
-    broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=7)))
-    assert broker.membership.differing == set()

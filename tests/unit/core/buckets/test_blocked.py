@@ -47,19 +47,6 @@ def test_a_block_is_answered_until_the_next_check(
     assert limiter.acquire(ASKED, ms(at)) == expected
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param(ASKED._replace(kind=Kind.DISPATCH), id="consuming"),
-        pytest.param(ASKED._replace(topic=TOPIC + "2"), id="another topic"),
-        pytest.param(ASKED._replace(topic=None), id="the namespace"),
-    ],
-)
-def test_nothing_else_is_blocked(limiter: Limiter, asked: Request) -> None:
-    limiter.block(TOPIC, REFUSED)
-    assert is_granted(limiter, asked)
-
-
 def test_what_was_refused_lately_is_known_while_it_is_blocked(limiter: Limiter) -> None:
     limiter.block(TOPIC, HELD)
     assert limiter.blocked.recent(TOPIC) is None

@@ -35,16 +35,6 @@ def test_that_of_a_group_flows_at_its_even_part_while_the_real_one_is_in_debt() 
     assert would_grant(one, 300, 2) == 12
 
 
-def test_a_limit_that_is_new_has_new_ones() -> None:
-    one = level(rates(100))
-    assert would_grant(one) == COUNT_MAX
-    one.forgo("gold", 30, 0)
-    one.set_rates(rates(), rates(), START)
-    assert would_grant(one) == COUNT_MAX
-    one.set_rates(rates(100), rates(100), START)
-    assert would_grant(one) == COUNT_MAX
-
-
 OPERATIONS = st.lists(
     st.tuples(
         st.sampled_from(["both", "one", "rate", "look"]), st.integers(0, 60), st.integers(0, 400)

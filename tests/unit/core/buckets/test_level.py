@@ -7,8 +7,8 @@ import pytest
 
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.level import LevelState
-from rgd.core.policies.model import UNLIMITED, Rates
-from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
+from rgd.core.policies.model import Rates
+from rgd.core.units import Dimension, Nanos, Pair
 from tests.unit.core.values import BUCKETS, ms, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
@@ -43,8 +43,3 @@ def test_the_wait_is_that_of_the_slower_dimension_rounded_up_to_milliseconds() -
 def test_ten_seconds_of_the_whole_quota_is_the_most(cost: Pair, too_large: TooLarge | None) -> None:
     # Of the quota: the share, which is a tenth of it, has no say in it.
     assert level(rates(100, 1000), share=rates(10, 100)).too_large(*cost) == too_large
-
-
-@pytest.mark.parametrize("quota", [rates(0, 0), UNLIMITED], ids=["blocked", "unlimited"])
-def test_nothing_is_too_large_where_no_quota_says_what_would_be(quota: Rates) -> None:
-    assert level(quota).too_large(COUNT_MAX, COUNT_MAX) is None

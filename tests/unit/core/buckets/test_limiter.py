@@ -9,8 +9,6 @@ from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.counts.page import Page
-from rgd.core.demand.marks import REQUESTS, readings_of
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
@@ -113,22 +111,6 @@ def test_too_much_for_a_later_level_is_reported_before_an_earlier_one_refuses() 
 # Parts.
 
 
-def test_the_last_level_that_lowers_a_part_is_named() -> None:
-    one = limiter(gold(80), limits=Limits(limit(100), {TOPIC: limit(80)}))
-    # The topic's 20 do not lower the group's 20 any further.
-    assert ask(one, 100, partial=True).limited_by is Level.RESOURCE_GROUP
-    one = limiter(gold(None, 80), limits=Limits(topics={TOPIC: limit(None, 80)}))
-    assert ask(one, 1, 100, partial=True).limited_by is Level.RESOURCE_GROUP
-
-
-def test_a_part_is_cut_in_each_dimension_by_itself() -> None:
-    one = limiter(gold(100, 1000))
-    answer = ask(one, 10, 500, partial=True)
-    assert (answer.messages, answer.bytes, answer.dimension) == (10, 250, BYTES)
-    assert left(one) == (15, 0)
-    assert state(one).refused[Level.RESOURCE_GROUP, BYTES] == 250
-
-
 # Shadows.
 
 
@@ -170,28 +152,4 @@ def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
 # Telling the peers.
 
 
-def test_the_first_request_since_counts_were_collected_calls_for_the_next_collection() -> None:
-    one, calls = limiter(gold(100)), []
-    one.news.on_news = lambda: calls.append("called")
-    for _ in range(2):
-        calls.clear()
-        ask(one)
-        ask(one)
-        assert calls == ["called"]
-        (row,) = readings_of(one.news.collect(9)).marks
-        assert row[REQUESTS] == state(one).counters.requests
-        assert one.news.collect(9) == Page()
-
-
 # Shares.
-
-
-def test_a_share_is_set_where_the_group_is_in_use() -> None:
-    one = limiter(gold(100))
-    one.set_share(0, rates(40), START)
-    assert one.state(key()) is None
-    ask(one, 0)
-    one.set_share(0, rates(40), START)
-    assert state(one).share == rates(40)
-    assert left(one) == (10, 0)
-    assert list(one.states()) == [state(one)]

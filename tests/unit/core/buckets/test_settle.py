@@ -122,22 +122,6 @@ def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
 ASKED: Name = (Kind.PUBLISH, "gold", None, TOPIC, None)
 
 
-def test_what_is_given_back_after_the_round_was_reported_is_left_out_of_the_next() -> None:
-    house = House()
-    house.ask(20, at=0)
-    house.end(1000)
-    house.limiter.settle(ASKED, Pair(15), ms(1010))
-    house.ask(10, at=1020)
-    house.end(2000)
-    assert house.logged().usage.admitted == Pair()
-    assert house.logged_total() == 20
-    house.ask(10, at=2020)
-    house.end(3000)
-    assert house.logged().usage.admitted == Pair(5_000)
-    # 40 granted, 15 given back.
-    assert house.logged_total() == 25
-
-
 def overasked(house: House, reads: int, *, at: float, attempt: int, asked: int = 100) -> None:
     """Read far more than a bucket has, use one of what was granted, and give the rest back."""
     for number in range(reads):

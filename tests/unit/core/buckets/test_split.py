@@ -8,12 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.buckets.split import IDLE_ROUNDS
-from rgd.core.policies.model import (
-    Group,
-    Limit,
-    Rates,
-)
-from rgd.core.units import Nanos, Pair
+from rgd.core.units import Pair
 from tests.unit.core.buckets.split_house import (
     EVEN,
     PROPORTIONAL,
@@ -24,7 +19,7 @@ from tests.unit.core.buckets.split_house import (
     gold,
     parts_of,
 )
-from tests.unit.core.values import key, rates
+from tests.unit.core.values import key
 
 
 class TestShared:
@@ -96,18 +91,6 @@ class TestProportional:
         # 1 % evenly, and 99 % as 3 to 1.
         assert house.parts() == [5 + 742.5, 5 + 247.5]
 
-    def test_a_retry_is_no_new_want(self) -> None:
-        house = House(gold(PROPORTIONAL, 100))
-        for _ in range(3):
-            for topic in (A, B):
-                for _ in range(200):
-                    house.ask(topic)
-            for _ in range(2000):
-                house.ask(A, attempt=2)
-            house.pass_ms(1000)
-            house.limiter.end_round(Nanos(house.now))
-        assert house.parts() == pytest.approx([50, 50], rel=0.02)
-
     def test_what_is_refused_and_then_granted_counts_once(self) -> None:
         house = House(gold(PROPORTIONAL, 100))
         for topic in (A, B):
@@ -130,16 +113,6 @@ class TestProportional:
             house.ask(A, 10)
             house.round(B, messages=10)
         assert house.parts() == [500, 500]
-
-    def test_the_dimensions_are_weighed_by_themselves(self) -> None:
-        one = Group("gold", Limit(publish=rates(1000, 1000)), topic_split=PROPORTIONAL)
-        house = House(one)
-        for _ in range(2):
-            house.ask(A, 30, bytes=0)
-            house.ask(B, 10, bytes=10)
-            house.round()
-        parts = parts_of(house.split(), house.now)
-        assert [part.share for part in parts] == [Rates(747_500, 5000), Rates(252_500, 995_000)]
 
 
 class TestDecisions:

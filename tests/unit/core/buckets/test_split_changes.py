@@ -8,7 +8,6 @@ from rgd.core.units import Dimension
 from tests.unit.core.buckets.split_house import (
     EVEN,
     PROPORTIONAL,
-    SHARED,
     START,
     A,
     B,
@@ -32,14 +31,3 @@ class TestChanges:
         ]
         assert (house.split().mode, after) == (PROPORTIONAL, before)
         assert not house.ask(A).granted
-
-    def test_a_shared_one_in_debt_pays_it_first(self) -> None:
-        house = House(gold(SHARED))
-        house.ask(A, 1750)
-        house.put(gold(EVEN))
-        house.round(B)
-        assert house.parts() == [1000]
-        house.pass_ms(500)
-        assert house.drain(B) == 0
-        house.pass_ms(100)
-        assert house.drain(B) == 100

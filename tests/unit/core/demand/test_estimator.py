@@ -20,7 +20,6 @@ from rgd.core.demand.estimator import (
 )
 from rgd.core.demand.marks import Floats
 from rgd.core.demand.settings import DemandSettings
-from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.units import MILLI, NS_PER_S
 
 SETTINGS = DemandSettings()
@@ -112,27 +111,6 @@ def test_rounding_does_not_add_up_but_chance_does() -> None:
         halves.append(float(house.estimates.half_threshold[0, 0]) / MILLI)
     assert halves[0] == pytest.approx(STEP_SIGMAS * 8 / 5, abs=0.01)
     assert halves[1] == pytest.approx(STEP_SIGMAS * 24 / 5**0.5, abs=0.01)
-
-
-def test_noisy_brokers_use_their_quota_and_hardly_move_it() -> None:
-    """Twenty brokers that want 1.25 of the quota, each with 30 % of noise, without any burst."""
-    quota = 2_000_000
-    demand = noisy(1000, mean=125) * MILLI
-    columns, shares = History.empty(20), np.full(20, quota / 20)
-    used = could = moved = 0.0
-    for row in demand:
-        used += np.minimum(row, shares).sum()
-        could += min(quota, row.sum())
-        wanted = end_round(columns, seen(row / MILLI), SETTINGS).wanted[:, 0]
-        wants = np.stack((wanted, np.zeros_like(wanted)), axis=1)
-        rows = Rows(np.zeros(20, np.int64), np.arange(20), wants, np.full(20, 1000))
-        quotas = np.array([[quota, NO_RATE]])
-        out = share_out(rows, quotas, brokers=20, floor_ppm=10_000)
-        after = out.of_rows[:, 0].astype(np.float64)
-        moved += np.abs(after - shares).sum() / quota
-        shares = after
-    assert used / could >= 0.92
-    assert moved / 1000 <= 0.035
 
 
 def test_a_drift_is_followed() -> None:

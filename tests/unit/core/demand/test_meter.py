@@ -76,21 +76,6 @@ def test_a_window_is_reported_in_rates_and_totals() -> None:
     assert demand.wanted_total == Pair(60, 500)
 
 
-def test_what_is_held_back_is_wanted_by_the_last_message_of_each_topic() -> None:
-    meter = Metered(Nanos(0))
-    note(meter, admitted=Pair(10, 10))
-    meter.counters.hold(Pair(50, 5), "eu")
-    meter.counters.hold(Pair(20, 2), "eu")
-    meter.counters.hold(Pair(3, 1), None)
-    demand = drained(meter)
-    assert units(demand.wanted) == (33, 13)
-    assert units(demand.measured.wanted) == (33, 13)
-    note(meter, admitted=Pair(1), now=1000)
-    # Until a caller speaks again, an early report goes by what it said last.
-    assert units(meter.measure(ms(1100)).wanted)[0] >= 23
-    assert units(drained(meter, 2000).wanted) == (1, 0)
-
-
 def test_the_totals_count_the_open_window() -> None:
     meter = Metered(Nanos(0))
     note(meter, admitted=Pair(10, 1), refused=Pair(5, 0))
@@ -101,17 +86,6 @@ def test_the_totals_count_the_open_window() -> None:
 
 
 # The measured rate.
-
-
-@pytest.mark.parametrize("rate", [3, 7, 30, 300, 1234])
-@pytest.mark.parametrize("round_end", [1000, 1437])
-def test_evenly_spaced_callers_are_measured_exactly(rate: float, round_end: float) -> None:
-    meter = Metered(Nanos(0))
-    flow(meter, rate, 13, 4000)
-    first = Metered(Nanos(0))
-    flow(first, rate, 13, round_end)
-    assert offered(drained(first, round_end).measured) == pytest.approx(rate, rel=0.001)
-    assert offered(drained(meter, 4000).measured) == pytest.approx(rate, rel=0.001)
 
 
 # Jumps.
@@ -125,10 +99,6 @@ def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
     rates, thresholds = round(rate * MILLI), round(threshold * MILLI)
     tell(meter, Pair(rates, rates * 10), Pair(thresholds, thresholds * 10), hungry=hungry)
     return meter
-
-
-def test_a_change_within_the_noise_is_no_jump() -> None:
-    assert flow(told(50, 60), 100, 1000, 2000, refused=True) == []
 
 
 def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> None:

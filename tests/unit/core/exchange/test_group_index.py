@@ -40,18 +40,3 @@ def test_all_groups_without_policies_together_get_only_so_many() -> None:
         0,
         1,
     ]
-
-
-def test_a_group_that_gets_policies_does_not_count_among_the_unknown() -> None:
-    index = GroupIndex()
-    index.set_known(set())
-    index.slots(("x", "y"), codes(Kind.PUBLISH, Kind.PUBLISH))
-    index.set_known({"y"})
-    index.judge(np.arange(2))
-    assert (index.unknown, index.is_unknown[:2].tolist()) == (1, [True, False])
-    index.set_known({"x"})
-    index.judge(np.arange(2))
-    assert (index.unknown, index.is_unknown[:2].tolist()) == (1, [False, True])
-    index.free(np.array([1]))
-    index.judge(np.arange(2))
-    assert index.unknown == 0

@@ -5,8 +5,6 @@ Not covered: what the broker does about each (tests/unit/core/broker/test_member
 
 from dataclasses import replace
 
-import pytest
-
 from rgd.core.exchange.messages import Claim, Sender
 from rgd.core.exchange.peers import (
     LATE_NS,
@@ -15,7 +13,6 @@ from rgd.core.exchange.peers import (
     Peers,
     Receipt,
 )
-from rgd.core.shares.model import WEIGHT_MAX, WEIGHT_MIN
 from rgd.core.units import NS_PER_MS, Nanos
 from tests.unit.core.values import ms, report
 
@@ -88,21 +85,6 @@ def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
 # Names.
 
 
-def test_at_the_most_peers_a_new_name_waits_until_another_one_is_gone() -> None:
-    peers = Peers(GRACE_NS, peers_max=2)
-    names = [Sender(f"b{place}", 1) for place in range(3)]
-    assert [peers.receive(one, ms(0)) for one in names] == [
-        Receipt.JOINED,
-        Receipt.JOINED,
-        Receipt.EXCESS,
-    ]
-    # Those that are there are heard, restarted or not.
-    assert peers.receive(names[0], ms(10)) is Receipt.KNOWN
-    peers.leave(names[1], ms(20))
-    assert peers.receive(names[2], ms(30)) is Receipt.JOINED
-    assert peers.receive(names[1], ms(5000)) is not Receipt.JOINED
-
-
 def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
     peers = Peers(GRACE_NS, peers_max=10)
     for place in range(100):
@@ -115,16 +97,6 @@ def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
 
 
 # Weights.
-
-
-@pytest.mark.parametrize(
-    ("told", "counts"),
-    [(1, WEIGHT_MIN), (WEIGHT_MIN, WEIGHT_MIN), (2500, 2500), (10**9, WEIGHT_MAX)],
-)
-def test_a_weight_counts_within_bounds(told: int, counts: int) -> None:
-    peers = Peers(GRACE_NS)
-    say(peers, ONE, 1, 0, weight=told)
-    assert peers.weight_of("b") == counts
 
 
 # Claims.

@@ -147,15 +147,3 @@ def test_everything_is_told_once_in_so_many_rounds() -> None:
         house.suppression.next_round()
     assert Counter(told)[True] == 3
     assert told[:FULL_EVERY] == told[FULL_EVERY : 2 * FULL_EVERY] == told[2 * FULL_EVERY :]
-
-
-def test_what_is_told_is_found_by_place_and_zero_where_nothing_was() -> None:
-    house = House(usage(100, 90, size=50))
-    other = usage(1, group="other")
-    assert house.suppression.advertised_demand(house.slots(usage(0), other)).tolist() == [
-        [100_000, 50_000],
-        [0, 0],
-    ]
-    house.pick(usage(0))
-    assert house.suppression.advertised_demand(house.slots(usage(0))).tolist() == [[0, 0]]
-    assert house.suppression.advertised_slots().tolist() == []

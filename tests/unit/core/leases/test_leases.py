@@ -9,7 +9,7 @@ import pytest
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.bounds import LeaseBounds
-from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, Request
+from rgd.core.buckets.decision import Decision, Name, OverBacklog, Request
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
@@ -144,17 +144,6 @@ def test_a_refused_lease_leaves_no_trace_but_demand() -> None:
     assert group_of(one).counters.refused_new_messages == 20
 
 
-def test_a_lease_that_has_spent_all_wants_what_it_wants() -> None:
-    one = limiter(100)
-    leases = Leases(one)
-    opened(leases, 1000)
-    counters = group_of(one).counters
-    before = counters.messages + counters.refused_new_messages
-    for at in range(1, 11):
-        renewed(leases, 0, ms(100 * at))
-    assert counters.messages + counters.refused_new_messages - before == 1000
-
-
 def test_a_blocked_topic_gives_no_lease() -> None:
     one = limiter()
     leases = Leases(one)
@@ -236,16 +225,3 @@ def test_what_was_taken_without_a_limit_does_not_go_back_into_one() -> None:
     leases.renew("two", Renewal(Pair(0, 1_000_000)), START)
     assert leases.release("two", Pair(0, 1_000_000), START) == NOTHING
     assert one.group(one.snapshot.groups["gold"], Kind.PUBLISH, START).bytes_tokens == 0
-
-
-def test_leases_that_want_more_than_there_is_have_it_in_proportion() -> None:
-    one = limiter(10_000)
-    leases = Leases(one)
-    request = LeaseRequest(NAME, wants(10_000), ttl_ns=NS_PER_S // 5)
-    leases.open(request, "a", START)
-    answer = leases.open(request, "b", START)
-    assert isinstance(answer, LeaseAnswer)
-    # A tenth of a second of half the rate.
-    assert answer.messages == 500
-    assert answer.decision.limited_by is Level.RESOURCE_GROUP
-    assert answer.safe_messages == 5_000 * MILLI

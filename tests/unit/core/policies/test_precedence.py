@@ -10,7 +10,6 @@ from rgd.core.policies.precedence import (
     NO_RATES,
     Scope,
     ScopedRates,
-    subscription_limit,
     topic_limit,
 )
 from rgd.core.units import Kind
@@ -71,57 +70,3 @@ def dispatch(rate: int) -> LocalLimit:
 )
 def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, found: ScopedRates) -> None:
     assert topic_limit(limits, PARTITION, Kind.PUBLISH) == found
-
-
-@pytest.mark.parametrize(
-    ("limits", "found"),
-    [
-        pytest.param(Limits(), NO_RATES, id="nowhere"),
-        pytest.param(
-            Limits(
-                subscriptions={(PARTITION, "s"): dispatch(1), (TOPIC, "s"): dispatch(2)},
-                topic_subscriptions={PARTITION: dispatch(3)},
-            ),
-            ScopedRates(Rates(1), Scope.SUBSCRIPTION, "s"),
-            id="itself",
-        ),
-        pytest.param(
-            Limits(
-                subscriptions={(TOPIC, "s"): dispatch(2)},
-                topic_subscriptions={PARTITION: dispatch(3)},
-            ),
-            ScopedRates(Rates(2), Scope.SUBSCRIPTION, "s"),
-            id="on-the-partitioned-topic",
-        ),
-        pytest.param(
-            Limits(
-                subscriptions={(TOPIC, "other"): dispatch(2)},
-                topic_subscriptions={PARTITION: dispatch(3), TOPIC: dispatch(4)},
-            ),
-            ScopedRates(Rates(3), Scope.TOPIC, PARTITION),
-            id="its-topics-subscriptions",
-        ),
-        pytest.param(
-            Limits(
-                topic_subscriptions={TOPIC: dispatch(4)},
-                namespace_subscriptions={NAMESPACE: dispatch(5)},
-            ),
-            ScopedRates(Rates(4), Scope.TOPIC, TOPIC),
-            id="the-partitioned-topics-subscriptions",
-        ),
-        pytest.param(
-            Limits(namespace_subscriptions={NAMESPACE: dispatch(5)}),
-            ScopedRates(Rates(5), Scope.NAMESPACE, NAMESPACE),
-            id="the-namespaces-subscriptions",
-        ),
-        pytest.param(
-            Limits(topics={TOPIC: dispatch(6)}, namespaces={NAMESPACE: dispatch(7)}),
-            NO_RATES,
-            id="a-topics-own-limit-is-another-level",
-        ),
-    ],
-)
-def test_a_subscription_has_its_own_then_its_topics_then_its_namespaces(
-    limits: Limits, found: ScopedRates
-) -> None:
-    assert subscription_limit(limits, PARTITION, "s", Kind.DISPATCH) == found
