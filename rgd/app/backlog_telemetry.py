@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from rgd.app.daemon import RgdDaemon
+from rgd.app.daemon import Agreeing
 from rgd.core.backlog.model import QuotaType, Source
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.backlog.topic import TopicState
@@ -41,7 +41,7 @@ class BacklogTelemetry:
             (`exposeTopicLevelMetricsInPrometheus`).
     """
 
-    def __init__(self, daemon: RgdDaemon, *, by_topic: bool) -> None:
+    def __init__(self, daemon: Agreeing, *, by_topic: bool) -> None:
         self._daemon = daemon
         self._by_topic = by_topic
 

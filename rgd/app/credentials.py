@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.front import Front
 from rgd.adapters.http.tokens import Tokens
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.config.settings import HttpSettings
@@ -53,9 +53,7 @@ class Credentials:
         look_s: time between two looks.
     """
 
-    def __init__(
-        self, server: HttpServer, settings: HttpSettings, *, look_s: float = LOOK_S
-    ) -> None:
+    def __init__(self, server: Front, settings: HttpSettings, *, look_s: float = LOOK_S) -> None:
         self._look_s = look_s
         self._watched: list[_Watched] = []
         tokens = settings.tokens_file

@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,6 +52,7 @@ from rgd.core.broker.effects import (
 )
 from rgd.core.broker.events import (
     Event,
+    GroupsAsked,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -63,6 +64,7 @@ from rgd.core.broker.events import (
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.policies.model import GroupKey
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
@@ -249,6 +251,10 @@ class Agreeing(Looks):
             members=self.core.stock.members,
             broker=self.broker,
         )
+
+    def groups_asked(self, keys: Sequence[GroupKey]) -> None:
+        """Give groups a slot that the gate, in another process, was asked for."""
+        self._handle(GroupsAsked(self.now(), tuple(keys)))
 
     # Tasks.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rgd.app.containment import contained
-from rgd.app.daemon import SLICE_REST_S, RgdDaemon
+from rgd.app.daemon import SLICE_REST_S, Agreeing
 from rgd.app.live_history import History
 from rgd.app.recent_events import RecentEvents
 from rgd.core.errors import UnknownGroup
@@ -56,7 +56,7 @@ GONE_MAX: Final = 20
 class Live:
     """Fulfils `rgd.ports.live_door.LiveDoor`."""
 
-    def __init__(self, daemon: RgdDaemon, events: RecentEvents) -> None:
+    def __init__(self, daemon: Agreeing, events: RecentEvents) -> None:
         self._daemon = daemon
         self._core = daemon.core
         self.errors = daemon.errors

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import secrets
 import sys
 from contextlib import AsyncExitStack
 from typing import Final
@@ -15,6 +17,12 @@ from rgd.errors import RgdError
 
 _log = structlog.get_logger("rgd")
 
+#: Which build of the version runs, as whoever built the image named it.
+BUILD: Final = os.environ.get("RGD_BUILD", "")
+
+#: Bits of an incarnation: it travels as a signed 64 bit number.
+INCARNATION_BITS: Final = 62
+
 #: How long a thread may keep the interpreter while requests wait (Python's default is 5 ms).
 SWITCH_INTERVAL_S: Final = 0.0005
 
@@ -27,6 +35,11 @@ GC_THRESHOLDS: Final = (5_000, 2, 10_000)
 
 class Halted(RgdError):
     """The daemon may not go on: another one speaks for its name, or too much went wrong in it."""
+
+
+def new_incarnation() -> int:
+    """The number that tells this run of a daemon from all others."""
+    return secrets.randbits(INCARNATION_BITS) or 1
 
 
 def tune_interpreter() -> None:

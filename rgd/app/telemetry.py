@@ -4,13 +4,12 @@ Law: figures are read from the state itself when they are asked for; nothing is
 kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
-import os
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Final
 
-from rgd.app.daemon import RgdDaemon
+from rgd.app.daemon import Agreeing
 from rgd.app.drops import ALWAYS, drops_of
+from rgd.app.process import BUILD
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.gate import looks
 from rgd.core.policies.model import Rates
@@ -19,14 +18,11 @@ from rgd.ports.metrics import Sample
 from rgd.version import __version__
 from rgd.views.figures import group_figures, known_subscriptions
 
-#: Which build of the version runs, as whoever built the image named it.
-BUILD: Final = os.environ.get("RGD_BUILD", "")
-
 
 class Telemetry:
     """A daemon's figures; fulfils `rgd.ports.metrics.MetricsSource`."""
 
-    def __init__(self, daemon: RgdDaemon, *, by_topic: bool = True) -> None:
+    def __init__(self, daemon: Agreeing, *, by_topic: bool = True) -> None:
         """Of one daemon.
 
         Args:

@@ -7,13 +7,12 @@ dataclass of its own filled from the settings; lower layers read no settings.
 """
 
 import asyncio
-import secrets
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 import uvloop
@@ -32,7 +31,7 @@ from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
 from rgd.app.credentials import Credentials
-from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.daemon import Agreeing, Parts, RgdDaemon
 from rgd.app.door_wiring import address_of, http_settings
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
@@ -41,11 +40,19 @@ from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
-from rgd.app.process import Halted, close_within, embedded_broker, foreseen, tune_interpreter
+from rgd.app.process import (
+    BUILD,
+    Halted,
+    close_within,
+    embedded_broker,
+    foreseen,
+    new_incarnation,
+    tune_interpreter,
+)
 from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
-from rgd.app.telemetry import BUILD, Telemetry
+from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.faults import Faults
 from rgd.config.settings import Settings
@@ -53,17 +60,17 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.gate.looks import listed, names_asked
+from rgd.core.gate.port import Gate
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from rgd.version import __version__
-
-#: Bits of an incarnation: it travels as a signed 64 bit number.
-INCARNATION_BITS: Final = 62
 
 #: How often it is looked whether the daemon is ready, until it is.
 READY_LOOK_S: Final = 0.05
 
 
 _log = structlog.get_logger("rgd")
+
+_Made = TypeVar("_Made", bound=Agreeing)
 
 
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
@@ -124,7 +131,7 @@ async def _serve(
             async with asyncio.TaskGroup() as tasks:
                 beside = [
                     tasks.create_task(_drain(until, daemon, server), name="drain"),
-                    tasks.create_task(_tell_ready(daemon), name="ready"),
+                    tasks.create_task(tell_ready(daemon), name="ready"),
                 ]
                 if embedded is not None:
                     watch = daemon.errors.keep("embedded", embedded.supervise)
@@ -147,7 +154,8 @@ async def _serve(
         raise Halted(daemon.halted)
 
 
-async def _tell_ready(daemon: RgdDaemon) -> None:
+async def tell_ready(daemon: Agreeing) -> None:
+    """Log when it is ready for the first time."""
     while not daemon.health().ready:  # noqa: ASYNC110 -- nothing tells
         await asyncio.sleep(READY_LOOK_S)
     _log.info("ready", broker=daemon.broker)
@@ -160,12 +168,29 @@ async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) ->
 
 
 def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
-    """Assemble a daemon; nothing is opened yet."""
+    """Assemble a daemon in one process; nothing is opened yet."""
+    return assemble(settings, url, core_of(settings), RgdDaemon)
+
+
+def core_of(settings: Settings, gate: Gate | None = None, incarnation: int | None = None) -> Broker:
+    """The core of a daemon.
+
+    Args:
+        settings: every setting.
+        gate: answers requests; None: the core makes its own.
+        incarnation: of this daemon; None: a new one.
+    """
+    sender = Sender(settings.broker.name, incarnation or new_incarnation())
+    stored = _known_peers(settings).load()
+    return Broker(core_settings(settings, sender, stored), SystemClock.now(), gate)
+
+
+def assemble(
+    settings: Settings, url: str, core: Broker, make: Callable[[Broker, Parts, str], _Made]
+) -> tuple[_Made, Exposition]:
+    """Assemble what `make` makes of a core, its parts and the cluster's name; nothing is opened yet."""
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
-    known = KnownPeers(folder / "peers.json")
-    sender = Sender(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
-    core = Broker(core_settings(settings, sender, known.load()), clock.now())
     timings: list[Exposition] = []
 
     def observe_round(seconds: float) -> None:
@@ -194,7 +219,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             nothing_polled if poller is None else poller.topics,
         ),
         usage_log=usage_log or NoLog(),
-        remember=known.store,
+        remember=_known_peers(settings).store,
         observe_round=observe_round,
         observe_backlog_check=observe_backlog_check,
         prepare=prepare,
@@ -203,14 +228,18 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         stock=stock_parts(settings, url),
         evict=nobody_listens if poller is None else poller.carrier.add,
     )
-    daemon = RgdDaemon(core, parts, settings.cluster)
+    daemon = make(core, parts, settings.cluster)
     if usage_log is not None:
         usage_log.on_fault = daemon.recorder.fault
     timings.append(_exposition(settings, daemon))
     return daemon, timings[0]
 
 
-def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
+def _known_peers(settings: Settings) -> KnownPeers:
+    return KnownPeers(log_folder(settings.log.dir, settings.broker.name) / "peers.json")
+
+
+def _exposition(settings: Settings, daemon: Agreeing) -> Exposition:
     """The page of all figures."""
     backlog = settings.backlog
     bounds = topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max)

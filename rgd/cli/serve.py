@@ -17,7 +17,9 @@ def serve(*, setup: Setup) -> None:
     # Before numpy is loaded. It asks for huge pages, and the kernel clears one of 2 MiB at its first use: a slice that
     # reaches new pages of many columns at once held the event loop for 18 ms, where 4 KiB pages hold it for under 1.
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
-    from rgd.app import wiring
-
     settings = setup.load()
-    wiring.serve(settings, insecure=setup.insecure, say=lambda line: print(line, flush=True))
+    if settings.broker.processes == 1:
+        from rgd.app.wiring import serve as run
+    else:
+        from rgd.app.planes.serving import serve as run
+    run(settings, insecure=setup.insecure, say=lambda line: print(line, flush=True))

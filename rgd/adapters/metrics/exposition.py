@@ -25,6 +25,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from rgd.adapters.metrics.answer_times import AnswerTimes, Counts
 from rgd.adapters.metrics.backlog_metrics import BACKLOG_CHECK_SECONDS
 from rgd.adapters.metrics.labels import TOPIC_BOUNDS
 from rgd.adapters.metrics.metric import Metric, MetricType
@@ -62,9 +63,10 @@ class Exposition:
     ) -> None:
         self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
-        self._http_request = Times(HTTP_REQUEST_SECONDS)
+        answers = AnswerTimes(HTTP_REQUEST_SECONDS.buckets)
+        self._http_request = Times(HTTP_REQUEST_SECONDS, answers.counts)
         #: Told of every answer of the HTTP server.
-        self.observe_answer = self._http_request.observe_answer
+        self.observe_answer = answers.observe_answer
         self._backlog_check = _histogram(BACKLOG_CHECK_SECONDS)
         self._backlog_check_here = self._backlog_check.labels(cluster)
         self._histograms = {
@@ -82,6 +84,10 @@ class Exposition:
     def also(self, samples: Callable[[], Iterable[Sample]]) -> None:
         """Show the samples of another source, too (as `MetricsSource.samples` gives them)."""
         self._sources.append(samples)
+
+    def read_answers(self, read: Callable[[], Counts]) -> None:
+        """Show the answers that another process counts, which nobody counts here."""
+        self._http_request.read = read
 
     def observe_round(self, seconds: float) -> None:
         """Count a round that was computed in so long."""

@@ -1,0 +1,1 @@
+"""The two processes of a daemon: the gate, which answers, and the plane, which agrees."""

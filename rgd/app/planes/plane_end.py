@@ -1,0 +1,155 @@
+"""The plane's end of the link: it tells, and it asks and waits for the answer.
+
+Laws: what is told and asked is done in order. Nothing of the plane runs while it waits for an answer: notes that come meanwhile
+are done in a later turn of the loop. Without a gate there is no daemon, so the end of the link ends the process.
+
+The plane has its process to itself, so waiting holds nobody up. An answer takes the gate a turn of its loop.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from rgd.app.planes.frames import Frames, framed
+from rgd.app.planes.messages import ASK, FAULT, HOST, NOTE, TELL
+from rgd.core.gate.local import LocalGate
+from rgd.errors import RgdError
+
+#: What is told waits to be sent with the rest of a turn, up to so many bytes.
+TOLD_BYTES_MAX: Final = 64 << 10
+
+_READ_BYTES: Final = 256 << 10
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+
+class LinkEnded(RgdError):
+    """The gate's process has ended."""
+
+
+class PlaneEnd:
+    """The link to the gate.
+
+    Args:
+        connected: a socket that blocks.
+        on_end: called once when the gate has gone.
+    """
+
+    def __init__(self, connected: socket.socket, on_end: Callable[[], None]) -> None:
+        self._socket = connected
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connected.fileno(), self._read_notes)
+        self._frames = Frames()
+        self._told = bytearray()
+        self._notes: list[tuple[str, tuple[Any, ...]]] = []
+        #: Has the methods that notes name.
+        self.host: object = None
+        #: The slot ids of groups that no longer exist, as of the last answer.
+        self.dropped: list[int] = []
+
+    def tell(
+        self,
+        function: Callable[Concatenate[LocalGate, _Params], Any],
+        *args: _Params.args,
+        **kwargs: _Params.kwargs,
+    ) -> None:
+        """Have the gate do something."""
+        assert not kwargs, "only positions cross"
+        self._tell(TELL, function, args)
+
+    def ask(
+        self,
+        function: Callable[Concatenate[LocalGate, _Params], _Result],
+        *args: _Params.args,
+        **kwargs: _Params.kwargs,
+    ) -> _Result:
+        """Have the gate do something, and wait for what it gives.
+
+        Raises:
+            LinkEnded: there is no gate any more.
+            Exception: what the gate raised.
+        """
+        assert not kwargs, "only positions cross"
+        result: _Result = self._ask(ASK, function, args)
+        return result
+
+    def tell_host(self, name: str, *args: object) -> None:
+        """Have the gate's process do something, by the name of a method."""
+        self._tell(TELL | HOST, name, args)
+
+    def ask_host(self, name: str, *args: object) -> Any:
+        """The same, and wait for what it gives; raises as `ask`."""
+        return self._ask(ASK | HOST, name, args)
+
+    def flush(self) -> None:
+        """Send what was told."""
+        if self._told:
+            told, self._told = self._told, bytearray()
+            try:
+                self._socket.sendall(told)
+            except OSError as error:
+                raise self._ended() from error
+
+    def _tell(self, what: int, called: object, args: tuple[object, ...]) -> None:
+        if not self._told:
+            self._loop.call_soon(self.flush)
+        self._told += framed((what, called, args))
+        if len(self._told) > TOLD_BYTES_MAX:
+            self.flush()
+
+    def _ask(self, what: int, called: object, args: tuple[object, ...]) -> Any:
+        self._told += framed((what, called, args))
+        self.flush()
+        while True:
+            while (frame := self._frames.take()) is None:
+                self._receive(0)
+            kind, value, rest = frame
+            if kind == NOTE:
+                self._later(value, rest)
+                continue
+            self.dropped += rest
+            # What came with the answer is notes.
+            self._take_notes()
+            if kind == FAULT:
+                raise value
+            return value
+
+    def _receive(self, flags: int) -> None:
+        try:
+            data = self._socket.recv(_READ_BYTES, flags)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise self._ended() from error
+        if not data:
+            raise self._ended()
+        self._frames.feed(data)
+
+    def _read_notes(self) -> None:
+        try:
+            self._receive(socket.MSG_DONTWAIT)
+        except LinkEnded:
+            return
+        self._take_notes()
+
+    def _take_notes(self) -> None:
+        while (frame := self._frames.take()) is not None:
+            self._later(*frame[1:])
+
+    def _later(self, name: str, args: tuple[Any, ...]) -> None:
+        if not self._notes:
+            self._loop.call_soon(self._do_notes)
+        self._notes.append((name, args))
+
+    def _do_notes(self) -> None:
+        notes, self._notes = self._notes, []
+        for name, args in notes:
+            getattr(self.host, name)(*args)
+
+    def _ended(self) -> LinkEnded:
+        self._loop.remove_reader(self._socket.fileno())
+        self._on_end()
+        return LinkEnded("the gate's process has ended")

@@ -1,0 +1,149 @@
+"""The plane's process: all of a daemon but its answers.
+
+It is started by the gate (`rgd.app.planes.running`) with the numbers of two sockets, gets its settings from the gate, and ends
+when the gate says so, or is gone. Signals that end a group of processes are the gate's, so they are ignored here.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import MutableMapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import uvloop
+
+from rgd.adapters.http import relay_plane
+from rgd.adapters.http.plane import Plane
+from rgd.adapters.usagelog.off import NoLog
+from rgd.app.daemon import Agreeing
+from rgd.app.door_wiring import http_settings
+from rgd.app.live import Live
+from rgd.app.logs import configure_logs
+from rgd.app.planes.birth import Birth
+from rgd.app.planes.plane_end import PlaneEnd
+from rgd.app.planes.remote_gate import RemoteGate
+from rgd.app.process import Halted, close_within, foreseen, tune_interpreter
+from rgd.app.recent_events import RecentEvents
+from rgd.app.wiring import assemble, core_of, tell_ready
+from rgd.core.policies.model import GroupKey
+from rgd.errors import RgdError
+
+#: How often the gate hears from here: what `/readyz` says.
+HEALTH_S: Final = 0.05
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class PlaneHost:
+    """What the gate calls by name."""
+
+    def __init__(self, gate: RemoteGate, events: RecentEvents) -> None:
+        self._gate = gate
+        self.events = events
+        #: None before it is made.
+        self.daemon: Agreeing | None = None
+        self.opened = asyncio.Event()
+        self.until = asyncio.Event()
+
+    def noted(
+        self, unreported: list[int], backlogged: list[int], asked: Sequence[GroupKey]
+    ) -> None:
+        """There is something in the gate's news, and these groups were asked for the first time."""
+        if asked and self.daemon is not None:
+            self.daemon.groups_asked(asked)
+        self._gate.news.noted(unreported, backlogged)
+
+    def logged(self, event: MutableMapping[str, Any]) -> None:
+        """The gate has logged something."""
+        self.events(None, "", event)
+
+    def doors_opened(self) -> None:
+        """Callers are answered."""
+        self.opened.set()
+
+    def stop(self) -> None:
+        """The last answer was given: end in order."""
+        self.until.set()
+
+
+def main() -> None:
+    """Run until the gate says stop; the numbers of the sockets are the arguments."""
+    link, relay = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)
+    if sys.platform == "linux":
+        # Where it hangs in C, too, it must not keep the log and the name.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    events = RecentEvents()
+    configure_logs(recent=events)
+    tune_interpreter()
+    uvloop.run(_serve(link, relay, events))
+
+
+async def _serve(link_socket: socket.socket, relay: socket.socket, events: RecentEvents) -> None:
+    # Without a gate nobody is answered, so there is nothing to end in order.
+    link = PlaneEnd(link_socket, on_end=lambda: os._exit(1))
+    gate = RemoteGate(link)
+    host = link.host = PlaneHost(gate, events)
+    try:
+        await _run(link.ask_host("birth"), link, gate, host, relay)
+    except (RgdError, OSError, BaseExceptionGroup) as error:
+        cause = foreseen(error) if isinstance(error, BaseExceptionGroup) else error
+        if not isinstance(cause, RgdError | OSError):
+            raise
+        link.ask_host("fail", cause)
+
+
+async def _run(
+    birth: Birth, link: PlaneEnd, gate: RemoteGate, host: PlaneHost, relay: socket.socket
+) -> None:
+    settings = birth.settings
+    async with AsyncExitStack() as stack:
+        core = core_of(settings, gate, birth.incarnation)
+        daemon, exposition = assemble(settings, birth.url, core, Agreeing)
+        stack.push_async_callback(daemon.close)
+        host.daemon = daemon
+        live = Live(daemon, host.events)
+        plane = Plane(
+            daemon,
+            http_settings(settings, insecure=True),
+            metrics=exposition.render,
+            needs_token=lambda: settings.http.tokens_file is not None,
+            log_door=daemon.parts.log_keeper or NoLog(),
+            live_door=live,
+        )
+        exposition.also(plane.samples)
+        exposition.also(lambda: link.ask_host("samples"))
+        exposition.read_answers(lambda: link.ask_host("answer_times"))
+        await relay_plane.PlaneEnd(plane.forward, plane.is_read).attach(relay)
+        link.tell_host("open_doors", plane.routes)
+        await host.opened.wait()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                works = {"live": live.follow, "health": lambda: _say_health(daemon, link)}
+                beside = [
+                    tasks.create_task(daemon.errors.keep(what, work), name=what)
+                    for what, work in works.items()
+                ]
+                beside.append(tasks.create_task(tell_ready(daemon), name="ready"))
+                await daemon.run(host.until, on_up=lambda: None)
+                for task in beside:
+                    task.cancel()
+        finally:
+            await close_within(stack, settings.shutdown_timeout_ms / 1000)
+    if daemon.halted is not None:
+        raise Halted(daemon.halted)
+
+
+async def _say_health(daemon: Agreeing, link: PlaneEnd) -> None:
+    while True:
+        link.tell_host("say_health", daemon.health())
+        await asyncio.sleep(HEALTH_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The gate as the plane has it: each call of the port is a message of the link.
+
+What is asked for waits one turn of the gate's loop; what is told waits for nothing. What the gate notes stands in
+`RemoteNews`, as it does in the gate's own news where both are one process.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rgd.app.planes.plane_end import PlaneEnd
+from rgd.core.backlog.quota import Blocked
+from rgd.core.counts.page import Page, Ungoverned
+from rgd.core.gate.local import LocalGate
+from rgd.core.gate.policy_parts import parts_between
+from rgd.core.policies.model import GroupKey, OnUnknown, Rates
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot
+from rgd.core.units import Nanos
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+
+class RemoteNews:
+    """What the gate has for the plane (`rgd.core.gate.port.News`)."""
+
+    def __init__(self, link: PlaneEnd) -> None:
+        self._link = link
+        self.has_touched = False
+        self.unreported: list[int] = []
+        self.backlogged: set[int] = set()
+        self.dropped = link.dropped
+        self.on_news: Callable[[], None] = lambda: None
+
+    def noted(self, unreported: Iterable[int], backlogged: Iterable[int]) -> None:
+        """Take a note of the gate; whoever sends one has touched rows, or these."""
+        self.has_touched = True
+        self.unreported += unreported
+        self.backlogged.update(backlogged)
+        self.on_news()
+
+    def touched_count(self) -> int:
+        """How many rows `collect` would give."""
+        return self._link.ask(_touched_count)
+
+    def collect(self, count: int) -> Page:
+        """The first rows that were touched, at most `count`; they are touched no more."""
+        page, self.has_touched = self._link.ask(_collect, count)
+        return page
+
+    def touched_slots(self) -> list[int]:
+        """The slot ids of the rows that `collect` would give."""
+        return self._link.ask(_touched_slots)
+
+    def changed(self, slots: Iterable[int]) -> Page:
+        """Those of these rows that changed since they were in a page."""
+        return self._link.ask(_changed, [*slots])
+
+    def repeat(self) -> None:
+        """Have all rows in their next page."""
+        self._link.tell(_repeat)
+
+    def refused(self, slots: Iterable[int]) -> bytes:
+        """[slots, messages or bytes, levels] work refused by each level since the start, int64."""
+        return self._link.ask(_refused, [*slots])
+
+    def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
+        """Begin what belongs to a window anew."""
+        self._link.tell(_open_windows, [*slots], [*are_idle])
+
+    def report(self, slots: Iterable[int], are_reported: Iterable[bool]) -> None:
+        """Note whether the peers know of the demand for some groups."""
+        self._link.tell(_report, [*slots], [*are_reported])
+
+
+class RemoteGate:
+    """As `rgd.core.gate.port.Gate`, over a link."""
+
+    #: The gate's process does its own housekeeping.
+    is_behind = False
+
+    def __init__(self, link: PlaneEnd) -> None:
+        self._link = link
+        self.news = RemoteNews(link)
+        self.snapshot = EMPTY_SNAPSHOT
+        self._is_known = False
+
+    def work(self, now: Nanos) -> None:
+        """Nothing is left to do here."""
+
+    def set_policies(
+        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
+    ) -> None:
+        """Put a policy snapshot in force; returns when it is."""
+        before = self.snapshot if self._is_known else None
+        for part in parts_between(before, snapshot):
+            self._link.tell_host("take_policies", part)
+        self._link.ask_host("put_policies", snapshot.limits.broker, now, changes)
+        self.snapshot, self._is_known = snapshot, True
+
+    def set_unknown(self, answer: OnUnknown | None) -> None:
+        """What to answer while no policies are known; None: they are."""
+        self._link.tell(LocalGate.set_unknown, answer)
+
+    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
+        """Put a share in force, with the policy and the depth in force."""
+        self._link.tell(LocalGate.set_share, slot, share, now)
+
+    def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
+        """Put a share of a group without a slot id in force; it has that slot id from now on."""
+        self._link.tell(LocalGate.give_slot, key, slot, share, now)
+
+    def drop(self, key: GroupKey) -> None:
+        """Forget a group that no longer exists."""
+        self._link.ask(LocalGate.drop, key)
+
+    def set_depth(self, burst_ns: int) -> None:
+        """The depth of groups' buckets; those of a group change with its next share."""
+        self._link.tell(LocalGate.set_depth, burst_ns)
+
+    def set_brokers(self, count: int) -> None:
+        """How many brokers share the quotas, this one included."""
+        self._link.tell(LocalGate.set_brokers, count)
+
+    def block(self, topic: str, blocked: Blocked | None) -> None:
+        """Hold or refuse publishing to a topic (full name), or end that (None)."""
+        self._link.tell(LocalGate.block, topic, blocked)
+
+    def end_round(self, now: Nanos) -> None:
+        """A round has ended."""
+        self._link.tell(LocalGate.end_round, now)
+
+    def drain_ungoverned(self) -> Ungoverned:
+        """Counts of requests decided without a limit since the last call."""
+        return self._link.ask(LocalGate.drain_ungoverned)
+
+    def ask(
+        self,
+        look: Callable[Concatenate[LocalGate, _Params], _Result],
+        *args: _Params.args,
+        **kwargs: _Params.kwargs,
+    ) -> _Result:
+        """What a function of the gate gives."""
+        return self._link.ask(look, *args, **kwargs)
+
+
+# What runs in the gate's process.
+
+
+def _touched_count(gate: LocalGate) -> int:
+    return gate.news.touched_count()
+
+
+def _collect(gate: LocalGate, count: int) -> tuple[Page, bool]:
+    page = gate.news.collect(count)
+    return page, gate.news.has_touched
+
+
+def _touched_slots(gate: LocalGate) -> list[int]:
+    return gate.news.touched_slots()
+
+
+def _changed(gate: LocalGate, slots: list[int]) -> Page:
+    return gate.news.changed(slots)
+
+
+def _repeat(gate: LocalGate) -> None:
+    gate.news.repeat()
+
+
+def _refused(gate: LocalGate, slots: list[int]) -> bytes:
+    return gate.news.refused(slots)
+
+
+def _open_windows(gate: LocalGate, slots: list[int], are_idle: list[bool]) -> None:
+    gate.news.open_windows(slots, are_idle)
+
+
+def _report(gate: LocalGate, slots: list[int], are_reported: list[bool]) -> None:
+    gate.news.report(slots, are_reported)

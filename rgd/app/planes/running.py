@@ -1,0 +1,136 @@
+"""Runs the plane's process beside the gate: starts it, watches it, starts it again, ends it.
+
+Laws: it is started by exec, with its ends of two socket pairs, and no plane outlives this process (it ends with them, and
+the kernel kills it with its parent). A plane that dies is started again at once, after `DEATHS_MAX` deaths within
+`DEATHS_WITHIN_S` with growing pauses. One that is not heard of for so long that its peers are about to forget it is killed.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from rgd.app.planes.gate_end import GateEnd
+from rgd.backoff import Backoff
+
+#: Deaths within so many seconds after which it is not started at once.
+DEATHS_MAX: Final = 3
+DEATHS_WITHIN_S: Final = 10.0
+PAUSE_S: Final = 1.0
+PAUSE_S_MAX: Final = 60.0
+
+#: How many looks in a row have to find it silent, so that a pause of the whole machine is not held against it; and
+#: before its first word, because it has to load its modules.
+SILENT_LOOKS: Final = 10
+STARTING_LOOKS: Final = 60
+
+_log = structlog.get_logger("rgd.daemon")
+
+
+class PlaneRunner:
+    """Keeps one plane running.
+
+    Args:
+        make_end: makes the gate's end of a link.
+        begun: called with a link that is connected, and the gate's socket for requests.
+        ended: called when a plane has ended, with what is known of it.
+        silent_s: how long a plane may say nothing.
+    """
+
+    def __init__(
+        self,
+        make_end: Callable[[], GateEnd],
+        *,
+        begun: Callable[[GateEnd, socket.socket], Awaitable[None]],
+        ended: Callable[[str], None],
+        silent_s: float,
+    ) -> None:
+        self._make_end = make_end
+        self._begun = begun
+        self._ended = ended
+        self._silent_s = silent_s
+        self._process: asyncio.subprocess.Process | None = None
+        self._deaths: deque[float] = deque(maxlen=DEATHS_MAX)
+        self._backoff = Backoff.with_own_dice(first_s=PAUSE_S, pause_s_max=PAUSE_S_MAX)
+        self.restarts = 0
+        #: Set when no other plane is to be started.
+        self.is_last = False
+
+    async def run(self) -> None:
+        """Run planes until one ends that was the last."""
+        while True:
+            process, end = await self._start()
+            async with asyncio.TaskGroup() as tasks:
+                watch = tasks.create_task(self._watch(process, end))
+                code = await process.wait()
+                watch.cancel()
+            end.close()
+            if self.is_last:
+                return
+            how = _how(code)
+            _log.error("the plane's process ended", how=how)
+            self._ended(how)
+            await asyncio.sleep(self._pause_s())
+            self.restarts += 1
+
+    async def stop(self, timeout_s: float) -> None:
+        """Wait until the plane has ended by itself, and kill it if it does not in time."""
+        self.is_last = True
+        if (process := self._process) is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await process.wait()
+        except TimeoutError:
+            _log.error("killed the plane's process", reason="it did not end in time")
+            process.kill()
+            await process.wait()
+
+    def kill(self) -> None:
+        """End the plane at once; no other is started."""
+        self.is_last = True
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def _start(self) -> tuple[asyncio.subprocess.Process, GateEnd]:
+        link, link_of_plane = socket.socketpair()
+        relay, relay_of_plane = socket.socketpair()
+        with link_of_plane, relay_of_plane:
+            fds = link_of_plane.fileno(), relay_of_plane.fileno()
+            self._process = process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "rgd.app.planes.plane_process", *map(str, fds)),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=fds,
+                # As `rgd serve` does: pages of 2 MiB are cleared at once when they are used first.
+                env={"NUMPY_MADVISE_HUGEPAGE": "0"} | os.environ,
+            )
+        loop = asyncio.get_running_loop()
+        _transport, end = await loop.create_unix_connection(self._make_end, sock=link)
+        await self._begun(end, relay)
+        return process, end
+
+    async def _watch(self, process: asyncio.subprocess.Process, end: GateEnd) -> None:
+        heard_at, looks = end.heard_at, 0
+        while looks < (STARTING_LOOKS if heard_at is None else SILENT_LOOKS):
+            await asyncio.sleep(self._silent_s / SILENT_LOOKS)
+            looks = looks + 1 if end.heard_at == heard_at else 0
+            heard_at = end.heard_at
+        _log.error("killed the plane's process", reason="it hangs")
+        process.kill()
+
+    def _pause_s(self) -> float:
+        now_s = asyncio.get_running_loop().time()
+        self._deaths.append(now_s)
+        if len(self._deaths) == DEATHS_MAX and now_s - self._deaths[0] < DEATHS_WITHIN_S:
+            return self._backoff.next_s()
+        self._backoff.reset()
+        return 0.0
+
+
+def _how(code: int) -> str:
+    return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

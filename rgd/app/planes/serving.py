@@ -1,0 +1,209 @@
+"""Runs a daemon in two processes; this one is the gate's.
+
+Doors open once the first plane has put policies in force. Stop, in this order: readiness falls, connections drain, the last
+answer is given; then the plane collects the final counts, writes the closing record, says goodbye and ends. So nothing is
+granted that the log does not have.
+"""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import structlog
+import uvloop
+
+from rgd.adapters.http.front import Front
+from rgd.adapters.http.relay import Relay
+from rgd.adapters.http.route_table import Route
+from rgd.adapters.metrics.answer_times import AnswerTimes, Counts
+from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS
+from rgd.app.clock import SystemClock
+from rgd.app.credentials import Credentials
+from rgd.app.door_wiring import address_of, http_settings
+from rgd.app.logs import configure_logs
+from rgd.app.planes.birth import Birth
+from rgd.app.planes.gate_end import GateEnd
+from rgd.app.planes.gate_process import GateProcess
+from rgd.app.planes.running import PlaneRunner
+from rgd.app.process import (
+    BUILD,
+    close_within,
+    embedded_broker,
+    foreseen,
+    new_incarnation,
+    tune_interpreter,
+)
+from rgd.config.credential_files import check_credential_files
+from rgd.config.faults import Faults
+from rgd.config.settings import Settings
+from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.units import NS_PER_MS
+from rgd.errors import Unavailable
+from rgd.ports.metrics import Sample
+from rgd.version import __version__
+
+#: A plane that is busy is not one that hangs.
+SILENT_S_MIN: Final = 10.0
+
+_log = structlog.get_logger("rgd")
+
+
+def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
+    """Run a daemon until SIGTERM or SIGINT; arguments and errors as `rgd.app.wiring.serve`."""
+    configure_logs()
+    check_credential_files(settings, Faults("settings"))
+    tune_interpreter()
+    try:
+        uvloop.run(_serve(settings, insecure=insecure, say=say))
+    except BaseExceptionGroup as group:
+        raise foreseen(group) from group
+
+
+async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
+    async with AsyncExitStack() as stack:
+        embedded = embedded_broker(settings)
+        url = settings.exchange.url
+        if embedded is not None:
+            stack.push_async_callback(embedded.stop)
+            url = await embedded.ensure()
+        serving = Serving(settings, url, insecure=insecure)
+        configure_logs(recent=serving.logged)
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, serving.until.set)
+        works = {"plane": serving.runner.run, "credentials": serving.credentials.follow}
+        if embedded is not None:
+            works["embedded"] = embedded.supervise
+        stack.push_async_callback(serving.front.close)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [
+                    tasks.create_task(serving.errors.keep(what, work), name=what)
+                    for what, work in works.items()
+                ]
+                beside.append(tasks.create_task(serving.open(say), name="doors"))
+                await serving.until.wait()
+                await serving.stop()
+                for task in beside:
+                    task.cancel()
+        finally:
+            serving.runner.kill()
+            await close_within(stack, settings.shutdown_timeout_ms / 1000)
+            _log.info("stopped", version=__version__, build=BUILD, broker=settings.broker.name)
+    if serving.failure is not None:
+        raise serving.failure
+
+
+class Serving(GateProcess):
+    """The gate with its door and its plane.
+
+    Args:
+        settings: every setting.
+        url: of the exchange.
+        insecure: as `serve`.
+    """
+
+    def __init__(self, settings: Settings, url: str, *, insecure: bool) -> None:
+        super().__init__(LocalGate(_gate_settings(settings)), SystemClock())
+        self._settings = settings
+        self._url = url
+        self._incarnation = new_incarnation()
+        self._relay = Relay()
+        self._answers = AnswerTimes(HTTP_REQUEST_SECONDS.buckets)
+        self.front = Front(
+            self,
+            http_settings(settings, insecure=insecure),
+            self._relay,
+            observe=self._answers.observe_answer,
+        )
+        self.credentials = Credentials(self.front, settings.http)
+        silent_s = settings.exchange.expiry_rounds * settings.exchange.round_ms / 2000
+        self.runner = PlaneRunner(
+            lambda: GateEnd(self.gate, self, self.errors, self.now),
+            begun=self._begun,
+            ended=self._ended,
+            silent_s=max(SILENT_S_MIN, silent_s),
+        )
+        #: Set when a plane has said what calls it answers.
+        self._has_plane = asyncio.Event()
+        self._is_open = False
+
+    async def open(self, say: Callable[[str], None]) -> None:
+        """Listen, once there are policies.
+
+        Raises:
+            Unavailable, ConfigError: as `Front.open`.
+        """
+        await self._has_plane.wait()
+        await self.front.open()
+        self._is_open = True
+        self.note("doors_opened")
+        _log.info("starting", version=__version__, build=BUILD, broker=self._settings.broker.name)
+        at, name = address_of(self._settings, self.front.port), self._settings.broker.name
+        say(f"rgd starting broker={name} listening={at} exchange={self._url}")
+
+    async def stop(self) -> None:
+        """End in order; at once if something failed."""
+        self.drain()
+        await self.front.close()
+        self.note("stop")
+        await self.runner.stop(self._settings.shutdown_timeout_ms / 1000)
+
+    # The plane's process.
+
+    async def _begun(self, end: GateEnd, relay: socket.socket) -> None:
+        self.attach(end)
+        await self._relay.attach(relay)
+
+    def _ended(self, how: str) -> None:
+        self.detach(f"its process {how}")
+        # To come back is yet to be built.
+        self.fail(Unavailable(f"the plane's process {how}; see the log"))
+
+    # What the plane calls.
+
+    def birth(self) -> Birth:
+        """What a plane begins with."""
+        return Birth(self._settings, self._url, self._incarnation)
+
+    def open_doors(self, routes: Iterable[Route]) -> None:
+        """Pass these calls on from now on."""
+        self.front.serve(routes)
+        self._has_plane.set()
+        if self._is_open:
+            self.note("doors_opened")
+
+    def samples(self) -> list[Sample]:
+        """The figures of this process."""
+        errors = self.errors.counts.items()
+        return [
+            *self.front.samples(),
+            *self.credentials.samples(),
+            *(Sample("rgd_internal_errors_total", (where,), count) for where, count in errors),
+        ]
+
+    def answer_times(self) -> Counts:
+        """How long answers took."""
+        return self._answers.counts()
+
+    # The log.
+
+    def logged(
+        self, _logger: Any, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        """Show an event in the plane's live view (a structlog processor, called from any thread)."""
+        self._loop.call_soon_threadsafe(self.note, "logged", dict(event))
+        return event
+
+
+def _gate_settings(settings: Settings) -> GateSettings:
+    exchange, shares = settings.exchange, settings.shares
+    return GateSettings(
+        burst_ns=shares.burst_ms * NS_PER_MS,
+        request_max_ms=round(shares.request_max_s * 1000),
+        round_ns=exchange.round_ms * NS_PER_MS,
+        min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
+        topic_split=shares.topic_split,
+    )

@@ -1,0 +1,78 @@
+"""A daemon in two processes, whose deaths and stops are those of one daemon.
+
+Not covered: that it answers and agrees as one in one process does (test_three_daemons.py).
+"""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
+from rgd.app.demo.cluster import Daemon
+from tests.e2e.test_closing_record import NOWHERE, records
+
+pytestmark = pytest.mark.e2e
+
+CALLERS = 8
+SOON_S = 120.0
+
+
+def daemon_in_two(folder: Path) -> Daemon:
+    (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
+    environ = {"RGD_BROKER__PROCESSES": "2", "RGD_EXCHANGE__ROUND_MS": "100"}
+    return Daemon("broker-1", folder, NOWHERE, environ)
+
+
+def plane_of(daemon: Daemon) -> psutil.Process:
+    children = psutil.Process(daemon.pid).children()
+    return next(one for one in children if "rgd.app.planes.plane_process" in one.cmdline())
+
+
+async def ask_to_the_end(daemon: Daemon) -> int:
+    """Ask one question after the other until nobody answers; how many were granted."""
+    granted = 0
+    async with DaemonClient(daemon.base) as client:
+        try:
+            while True:
+                granted += bool((await client.acquire({"group": "gold"}))["granted"])
+        except DaemonUnreachable:
+            return granted
+
+
+async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped(tmp_path: Path) -> None:
+    daemon = daemon_in_two(tmp_path)
+    await daemon.start()
+    async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as tasks:
+        callers = [tasks.create_task(ask_to_the_end(daemon)) for _ in range(CALLERS)]
+        async with DaemonClient(daemon.base) as client:
+            while not records(tmp_path):
+                await client.readiness()
+        assert await daemon.stop() == 0
+    logged = records(tmp_path)
+    assert logged[-1].last
+    admitted = max(record.rows.admitted_total[0, 0] for record in logged if len(record.rows))
+    assert admitted == sum(task.result() for task in callers)
+
+
+async def test_no_plane_outlives_its_gate(tmp_path: Path) -> None:
+    daemon = daemon_in_two(tmp_path)
+    await daemon.start()
+    plane = plane_of(daemon)
+    await daemon.kill()
+    assert await asyncio.to_thread(plane.wait, SOON_S) in {None, 1, -signal.SIGKILL}
+
+
+async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) -> None:
+    daemon = daemon_in_two(tmp_path)
+    await daemon.start()
+    plane = plane_of(daemon)
+    # As a terminal does, and as systemd does.
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        plane.send_signal(sent)
+    assert plane.is_running()
+    assert await daemon.stop() == 0
+    assert not plane.is_running()
+    assert records(tmp_path)[-1].last

@@ -1,0 +1,183 @@
+"""The link between the two processes: order, faults, notes, turns, the end. Both ends are in one process here.
+
+Not covered: two real processes, which tests/e2e/test_planes.py has.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from rgd.app.containment import InternalErrors
+from rgd.app.planes.gate_end import TURN_NS, GateEnd
+from rgd.app.planes.plane_end import LinkEnded, PlaneEnd
+from rgd.core.errors import UnknownGroup
+from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
+
+
+class Host:
+    """Of both ends: keeps what it was called with."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.has_heard = asyncio.Event()
+
+    def hear(self, what: Any) -> int:
+        self.heard.append(what)
+        self.has_heard.set()
+        return len(self.heard)
+
+
+def depth(gate: LocalGate) -> int:
+    return gate.limiter.group_burst_ns
+
+
+def refuse(_gate: LocalGate) -> None:
+    raise UnknownGroup("gold")
+
+
+def give_what_cannot_cross(_gate: LocalGate) -> Any:
+    return lambda: None
+
+
+def work(_gate: LocalGate) -> None:
+    until = time.monotonic_ns() + TURN_NS // 2
+    while time.monotonic_ns() < until:
+        pass
+
+
+def now() -> Nanos:
+    return Nanos(time.monotonic_ns())
+
+
+@asynccontextmanager
+async def linked() -> AsyncIterator[tuple[GateEnd, Host, InternalErrors, socket.socket]]:
+    host, errors = Host(), InternalErrors(now, lambda reason: None)
+    gate = LocalGate(GateSettings(NS_PER_S, 1000, NS_PER_S, 100 * NS_PER_MS))
+    ours, theirs = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    with theirs:
+        _, end = await loop.create_unix_connection(
+            lambda: GateEnd(gate, host, errors, now), sock=ours
+        )
+        yield end, host, errors, theirs
+        end.close()
+
+
+async def in_plane(connected: socket.socket, act: Callable[[PlaneEnd], Awaitable[Any]]) -> Any:
+    """What `act` gives, on an event loop of its own, which may wait."""
+
+    async def run() -> Any:
+        return await act(PlaneEnd(connected, on_end=lambda: None))
+
+    return await asyncio.to_thread(lambda: asyncio.run(run()))
+
+
+async def test_what_is_told_and_asked_is_done_in_order() -> None:
+    async def act(plane: PlaneEnd) -> Any:
+        found = []
+        for burst_ns in range(1, 100):
+            plane.tell(LocalGate.set_depth, burst_ns)
+            plane.tell_host("hear", burst_ns)
+            found.append((plane.ask(depth), plane.ask_host("hear", "asked")))
+        return found
+
+    async with linked() as (_, host, _, connected):
+        found = await in_plane(connected, act)
+        assert found == [(of, 2 * of) for of in range(1, 100)]
+        assert host.heard[::2] == [*range(1, 100)]
+
+
+async def test_what_is_told_arrives_without_an_ask() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        plane.tell_host("hear", "told")
+        await asyncio.sleep(0)
+
+    async with linked() as (_, host, _, connected):
+        await in_plane(connected, act)
+        await host.has_heard.wait()
+        assert host.heard == ["told"]
+
+
+async def test_what_the_gate_raises_is_raised_where_it_was_asked_for() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        with pytest.raises(UnknownGroup, match="gold"):
+            plane.ask(refuse)
+        with pytest.raises(RuntimeError, match="pickle"):
+            plane.ask(give_what_cannot_cross)
+        # The link goes on, but for what was told in vain.
+        assert plane.ask(depth) == NS_PER_S
+        plane.tell(refuse)
+        with pytest.raises(LinkEnded):
+            plane.ask(depth)
+
+    async with linked() as (_, _, errors, connected):
+        await in_plane(connected, act)
+        assert errors.counts["link"] == 2
+
+
+async def test_notes_are_taken_in_a_turn_of_their_own() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        host = plane.host = Host()
+        # While it waits for this answer the notes come.
+        plane.ask_host("hear", None)
+        assert host.heard == []
+        while len(host.heard) < 100:
+            host.has_heard.clear()
+            await host.has_heard.wait()
+        assert host.heard == [*range(100)]
+
+    async with linked() as (end, host, _, connected):
+        plane = asyncio.ensure_future(in_plane(connected, act))
+        for number in range(50):
+            end.note("hear", number)
+        await host.has_heard.wait()
+        for number in range(50, 100):
+            end.note("hear", number)
+        await plane
+
+
+async def test_requests_are_served_between_two_messages() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        for _ in range(100):
+            plane.tell(work)
+        plane.ask_host("hear", "done")
+
+    async with linked() as (_, host, _, connected):
+        plane = asyncio.ensure_future(in_plane(connected, act))
+        turns = 0
+        while not host.heard:
+            turns += 1
+            await asyncio.sleep(0)
+        await plane
+    # 50 ms of work, at most some 1.5 ms in a turn.
+    assert turns >= 100 * TURN_NS / 2 / (1.5 * TURN_NS)
+
+
+async def test_without_a_gate_the_plane_is_told() -> None:
+    ends = []
+
+    async def act(connected: socket.socket) -> None:
+        plane = PlaneEnd(connected, on_end=lambda: ends.append("ended"))
+        with pytest.raises(LinkEnded):
+            plane.ask(depth)
+
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs:
+        await act(theirs)
+    assert ends == ["ended"]
+
+
+async def test_a_gate_that_goes_while_nobody_asks_is_noticed() -> None:
+    ended = asyncio.Event()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        PlaneEnd(theirs, on_end=ended.set)
+        ours.close()
+        await ended.wait()
