@@ -256,3 +256,20 @@ def small() -> Iterator[None]:
 def test_each_client_gets_its_own_answer_or_none_and_nothing_is_kept(seed: int) -> None:
     with small():
         asyncio.run(play(Random(seed)))
+
+
+async def cancel_at_once() -> None:
+    world = World()
+    await world.begin_plane()
+    world.ask("READ")
+    await world.rest()
+    world.tasks[0].cancel()
+    await world.rest()
+    await world.finish()
+    world.check()
+    assert world.begun == set()
+
+
+def test_a_request_that_is_cancelled_before_it_begins_is_over() -> None:
+    with patch.object(Frames, "attach", attach):
+        asyncio.run(cancel_at_once())

@@ -30,6 +30,7 @@ class _Request:
         #: Messages that the gate asked for.
         self.wanted = asyncio.Semaphore(0)
         self.task: asyncio.Task[None]
+        self.is_whole = False
 
 
 class PlaneEnd(Frames):
@@ -69,6 +70,12 @@ class PlaneEnd(Frames):
     def _begin(self, number: int, asked: Asked) -> None:
         request = self._requests[number] = _Request(is_read=self._is_read(asked))
         request.task = asyncio.get_running_loop().create_task(self._answer(number, asked, request))
+        # Not by the task itself, which may be cancelled before it begins.
+        request.task.add_done_callback(lambda _task: self._over(number))
+
+    def _over(self, number: int) -> None:
+        if not self._requests.pop(number).is_whole:
+            self.send(Kind.END, number)
 
     def _cancel(self, number: int) -> None:
         request = self._requests.get(number)
@@ -76,24 +83,18 @@ class PlaneEnd(Frames):
             request.task.cancel()
 
     async def _answer(self, number: int, asked: Asked, request: _Request) -> None:
-        is_whole = False
-        try:
-            async with aclosing(self._forward(asked)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Reply):
-                        self.send(Kind.REPLY, number, pack_answer(piece))
-                        await self.send_long(Kind.BODY, number, piece.body)
-                        is_whole = True
-                        continue
-                    if isinstance(piece, bytes):
-                        await self._send_message(number, piece)
-                    else:
-                        self.send(Kind.STREAM, number, pack_answer(piece))
-                    await request.wanted.acquire()
-        finally:
-            del self._requests[number]
-            if not is_whole:
-                self.send(Kind.END, number)
+        async with aclosing(self._forward(asked)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    self.send(Kind.REPLY, number, pack_answer(piece))
+                    await self.send_long(Kind.BODY, number, piece.body)
+                    request.is_whole = True
+                    continue
+                if isinstance(piece, bytes):
+                    await self._send_message(number, piece)
+                else:
+                    self.send(Kind.STREAM, number, pack_answer(piece))
+                await request.wanted.acquire()
 
     async def _send_message(self, number: int, message: bytes) -> None:
         async with self._sending:
