@@ -24,6 +24,7 @@ HEAVY = (
     "aiohttp",
     "google",
     "numpy",
+    "prometheus_client",
     "pulsar",
     "rgd.core.broker",
     "rgd.core.exchange",
@@ -33,6 +34,7 @@ LOADED = f"""
 import sys
 import rgd.adapters.http.front
 import rgd.adapters.http.relay
+import rgd.adapters.metrics.answer_times
 print(*(name for name in sys.modules if (name + ".").startswith({tuple(f"{name}." for name in HEAVY)})))
 """
 
