@@ -183,6 +183,8 @@ class Cluster:
                     self.world.stop(member)
                 case Deed.CRASH if member is not None:
                     self.world.crash(member)
+                case Deed.PLANE if member is not None and member.is_live:
+                    self.world.lose_plane(member)
                 case Deed.FREEZE if member is not None and fault.end_ns is not None:
                     self.world.freeze(member, fault.end_ns - self.world.now)
                 case Deed.SLOW:
@@ -196,6 +198,8 @@ class Cluster:
         for place in fault.places:
             if fault.deed in (Deed.LEAVE, Deed.CRASH):
                 self._start(place)
+            elif fault.deed is Deed.PLANE and (member := self.members[place]) is not None:
+                self.world.take_over(member, self.snapshot)
             elif fault.deed is Deed.SLOW:
                 self.world.network.slow_ns.pop(self.names[place], None)
         self._cut()

@@ -23,6 +23,8 @@ class Deed(StrEnum):
     LEAVE = "leave"
     #: Falls silent; starts again at the end, with another incarnation.
     CRASH = "crash"
+    #: Loses its plane; the gate goes on, and another plane takes over at the end.
+    PLANE = "plane"
     #: Nobody hears them, they hear nobody, nor themselves.
     CUT = "cut"
     #: They hear one another only, and the rest hears the rest.
@@ -53,7 +55,13 @@ class Deed(StrEnum):
 _CUTTING = frozenset({Deed.CUT, Deed.SPLIT, Deed.MUTE, Deed.DEAF})
 
 #: Deeds that `random_faults` draws from.
-_RANDOM = tuple(deed for deed in Deed if deed not in (Deed.JOIN, Deed.DUPLICATE, Deed.CLOCK))
+_RANDOM = tuple(
+    deed for deed in Deed if deed not in (Deed.JOIN, Deed.DUPLICATE, Deed.CLOCK, Deed.PLANE)
+)
+
+
+#: Least time between two faults of a place, one of which is a lost plane.
+APART_NS = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +125,31 @@ def random_faults(
             free_at[place] = moment + duration
         slow_ns = int(dice.uniform(0.2, 3) * NS_PER_S) if deed is Deed.SLOW else 0
         faults.append(Fault(deed, places, moment, moment + duration, slow_ns))
+
+
+def plane_faults(
+    dice: np.random.Generator,
+    *,
+    daemons: int,
+    begin_ns: int,
+    end_ns: int,
+    every_ns: int,
+    late_part: float,
+    besides: tuple[Fault, ...] = (),
+) -> tuple[Fault, ...]:
+    """Planes that are lost, never within `APART_NS` of another fault of the place; a part of them is away for longer than the hold."""
+    faults: list[Fault] = []
+    moment = begin_ns
+    while True:
+        moment += int(dice.exponential(every_ns))
+        is_late = dice.uniform(0, 1) < late_part
+        seconds = dice.uniform(2, 6) if is_late else dice.uniform(0.3, 2)
+        place, end = int(dice.integers(daemons)), moment + int(seconds * NS_PER_S)
+        if end >= end_ns:
+            return tuple(faults)
+        others = [one for one in (*besides, *faults) if place in one.places]
+        if all(
+            end + APART_NS < one.at_ns or (one.end_ns or end_ns) + APART_NS < moment
+            for one in others
+        ):
+            faults.append(Fault(Deed.PLANE, (place,), moment, end))

@@ -29,6 +29,7 @@ from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rate_words import coded
 from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
@@ -106,14 +107,27 @@ class CoreBrain:
     """The daemon's own core."""
 
     def __init__(
-        self, settings: BrokerSettings, now: Nanos, shared: SharedWork | None = None
+        self,
+        settings: BrokerSettings,
+        now: Nanos,
+        shared: SharedWork | None = None,
+        gate: LocalGate | None = None,
     ) -> None:
-        self.broker = Broker(settings, now)
-        if shared is not None:
-            self.broker.sharing.broker_index.divide = shared.divide
+        self._shared = shared
+        self.put(Broker(settings, now, gate))
         self.limiter = self.broker.limiter
-        self.handle = self.broker.handle
-        self.validate = self.broker.validate
+
+    def put(self, broker: Broker) -> None:
+        """Be led by a broker."""
+        self.broker = broker
+        if self._shared is not None:
+            broker.sharing.broker_index.divide = self._shared.divide
+
+    def handle(self, event: Event) -> Sequence[Effect]:
+        return self.broker.handle(event)
+
+    def validate(self) -> None:
+        self.broker.validate()
 
     @property
     def wake_at(self) -> Nanos | None:

@@ -8,6 +8,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Nanos
 from sim.member import Brain, CoreBrain
+from sim.planes import ApartBrain
 from sim.rivals.registry import RIVALS
 from sim.shared_work import SharedWork
 
@@ -15,9 +16,10 @@ from sim.shared_work import SharedWork
 POLICIES: Final = (*(policy.value for policy in SharePolicyName), *RIVALS)
 
 
-def maker_of(policy: str) -> Callable[[BrokerSettings, Nanos], Brain]:
-    """From a policy's name to what makes brains that follow it."""
+def maker_of(policy: str, *, are_apart: bool = False) -> Callable[[BrokerSettings, Nanos], Brain]:
+    """From a policy's name to what makes brains that follow it; those of the core with gates apart, or not."""
     if policy in RIVALS:
         return RIVALS[policy]
     name, shared = SharePolicyName(policy), SharedWork()
-    return lambda settings, now: CoreBrain(replace(settings, policy=name), now, shared)
+    make = ApartBrain if are_apart else CoreBrain
+    return lambda settings, now: make(replace(settings, policy=name), now, shared)

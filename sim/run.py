@@ -56,7 +56,9 @@ def run(
 ) -> Outcome:
     """Run a scenario once."""
     with _collecting_rarely():
-        cluster = Cluster(scenario, seed=seed, make_brain=maker_of(policy))
+        cluster = Cluster(
+            scenario, seed=seed, make_brain=maker_of(policy, are_apart=scenario.are_apart)
+        )
         checkers = Checkers(cluster, policy)
         recording = cluster.run(on_round)
     figures = figures_of(recording)

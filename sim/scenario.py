@@ -134,6 +134,8 @@ class Scenario:
     drift_ppm: int = 0
     #: Over which part of a round the members' starts are spread.
     stagger: float = 1.0
+    #: Whether members' gates and planes are apart, so that planes can be lost (`sim.planes`).
+    are_apart: bool = False
     bounds: Bounds = field(default_factory=Bounds)
     #: Of the core's tables and slices.
     core_bounds: CoreBounds = CORE_BOUNDS

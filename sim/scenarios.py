@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sim import workloads
-from sim.fault import Deed, Fault, random_faults
+from sim.fault import Deed, Fault, plane_faults, random_faults
 from sim.scenario import Bounds, CallerKind, Ground, Scenario
 
 _AT_ONCE: Final = {
@@ -114,12 +114,38 @@ def _zombies(ground: Ground) -> tuple[Fault, ...]:
 def _mix(ground: Ground) -> tuple[Fault, ...]:
     # The last third is quiet: there everybody must agree again.
     quiet_ns = (ground.end_ns - ground.begin_ns) // 3
-    return random_faults(
+    end_ns = ground.end_ns - quiet_ns
+    faults = random_faults(
         ground.dice,
         daemons=ground.daemons,
         begin_ns=ground.begin_ns,
-        end_ns=ground.end_ns - quiet_ns,
+        end_ns=end_ns,
         round_ns=ground.round_ns,
+    )
+    return faults + _lost_planes(ground, end_ns, every_rounds=4, late_part=0.3, besides=faults)
+
+
+def _planes(ground: Ground) -> tuple[Fault, ...]:
+    end_ns = ground.end_ns - 6 * ground.round_ns
+    return _lost_planes(ground, end_ns, every_rounds=3, late_part=0)
+
+
+def _lost_planes(
+    ground: Ground,
+    end_ns: int,
+    *,
+    every_rounds: int,
+    late_part: float,
+    besides: tuple[Fault, ...] = (),
+) -> tuple[Fault, ...]:
+    return plane_faults(
+        ground.dice,
+        daemons=ground.daemons,
+        begin_ns=ground.begin_ns,
+        end_ns=end_ns,
+        every_ns=every_rounds * ground.round_ns,
+        late_part=late_part,
+        besides=besides,
     )
 
 
@@ -347,7 +373,19 @@ _ALL: Final = (
         skew_s=3600.0,
         drift_ppm=100,
         faults=_mix,
+        are_apart=True,
         bounds=_LOOSE,
+    ),
+    Scenario(
+        "planes",
+        "planes are killed, others take over in time, while demand shifts",
+        workloads.shifting(4, part=0.6),
+        daemons=4,
+        rounds=45,
+        asks_per_s=100.0,
+        faults=_planes,
+        are_apart=True,
+        bounds=Bounds(shares=None, admitted_round=None, heals_in_rounds=3),
     ),
 )
 

@@ -47,6 +47,7 @@ from rgd.core.units import Nanos
 from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
 from sim.network import Network
+from sim.planes import ApartBrain
 
 #: From settings and the moment (of the member's own clock) to a brain.
 BrainMaker = Callable[[BrokerSettings, Nanos], Brain]
@@ -116,6 +117,31 @@ class World:
         self.tell(member, Stopping(member.clock.local_time(self.now)))
         member.is_up = False
         self._show(member)
+
+    def lose_plane(self, member: Member) -> None:
+        """End a member's plane without a word; its gate goes on, for a while as it is."""
+        brain, settings = member.brain, member.broker.settings
+        if not isinstance(brain, ApartBrain):
+            raise TypeError(f"{member.name} has no plane of its own")
+        brain.lose_plane()
+        member.shards = frozenset()
+        hold_ns = settings.isolation_hold_rounds * settings.round_ns
+        self.at(self.now + hold_ns, self._isolate, member, brain, brain.losses)
+        self._show(member)
+
+    def take_over(self, member: Member, snapshot: PolicySnapshot) -> None:
+        """Let another plane take over with a member's gate."""
+        brain, now = member.brain, member.clock.local_time(self.now)
+        if isinstance(brain, ApartBrain) and member.is_live and not brain.has_plane:
+            self._carry_out(member, brain.take_over(member.remembered, snapshot, now))
+            self.tell(member, Started(now))
+
+    def _isolate(self, member: Member, brain: ApartBrain, losses: int) -> None:
+        if member.is_live and brain.losses == losses:
+            alarm = brain.isolate(member.clock.local_time(self.now))
+            if alarm is not None:
+                member.keep(alarm, self.now)
+                self._show(member)
 
     def freeze(self, member: Member, duration_ns: int) -> None:
         """Let nothing happen at a member for a while, and then everything at once."""

@@ -44,11 +44,10 @@ from rgd.config.values import (
     parse_dialects,
     split_address,
 )
-from rgd.core.broker.settings import OnIsolation
 from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.exchange.shards import SHARDS_MAX
-from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
+from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
 

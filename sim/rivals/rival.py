@@ -21,6 +21,7 @@ from rgd.core.broker.events import (
     BacklogsWithdrawn,
     Event,
     GroupsAsked,
+    GroupsResumed,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -85,7 +86,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case StateAnnounced() | ShardOpened() | GroupsAsked():
+            case StateAnnounced() | ShardOpened() | GroupsAsked() | GroupsResumed():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.

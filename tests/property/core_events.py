@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from rgd.core.backlog.settings import BacklogSettings
-from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import (
@@ -28,6 +28,7 @@ from rgd.core.policies.model import (
     Limit,
     Limits,
     LocalLimit,
+    OnIsolation,
     OnUnknown,
     Rate,
     Rates,

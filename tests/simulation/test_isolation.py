@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.policies.model import OnIsolation
 from rgd.core.units import NS_PER_S
 from tests.simulation.worlds import (
     SETTINGS,

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.core.backlog.store import BacklogStore
-from rgd.core.broker.effects import Append, BacklogChecked, Effect, Evict, Fault
+from rgd.core.broker.backlog_work import BacklogWork
+from rgd.core.broker.effects import Append, Effect, Fault
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -28,6 +29,7 @@ from rgd.core.broker.events import (
     BacklogsWithdrawn,
     Event,
     GroupsAsked,
+    GroupsResumed,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -55,6 +57,7 @@ from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
+from rgd.core.broker.takeover import Takeover
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
@@ -84,26 +87,39 @@ class Broker:
         settings: they do not change.
         now: the time of the start.
         gate: answers requests; without one the broker makes its own.
+        former: the sequences that another plane noted (`rgd.core.broker.identity`), which used this gate and has gone; after the
+            first policies that are known come the groups that the gate has (`GroupsResumed`), and then the start.
     """
 
-    def __init__(self, settings: BrokerSettings, now: Nanos, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        now: Nanos,
+        gate: Gate | None = None,
+        former: Mapping[tuple[int, int], int] | None = None,
+    ) -> None:
         # The peers compute with the bounded weight, so this broker does, too.
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        self.identity = Identity(settings)
+        self._resumes = former is not None
+        self.identity = Identity(settings, former)
         self.peers = peers_of(settings)
         self.index = GroupIndex(settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
         self.gate = gate or gate_of(settings, self._first_share)
-        self.sharing = Sharing(settings, self.usage, self.peers, self.link, self.gate)
+        self.sharing = Sharing(
+            settings, self.usage, self.peers, self.link, self.gate, resumes=self._resumes
+        )
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         #: How requests are answered while no policies are known; None: they are known.
         self.unknown: OnUnknown | None = None
         self.backlogs = BacklogStore(settings.backlog, self.gate.block, settings.bounds.backlog)
+        self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.gate.news, self.sharing, self.index)
+        self._takeover = Takeover(self.index, self.sharing, self.rounds, self.gate)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
@@ -123,7 +139,9 @@ class Broker:
         sources = self._sources()
         self.publisher = Publisher(settings, sources, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self._is_started = False
+        self.rounds.is_resuming = self._resumes
+        self.membership.awaits_own_state = self._resumes and settings.shards == 1
+        self._is_started = self._knows_policies = False
         #: No wake is due before this, because one raised; and how many in a row raised.
         self._resumes_at = now
         self._faulty_wakes = 0
@@ -254,10 +272,11 @@ class Broker:
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             GroupsAsked: self._on_groups_asked,
-            BacklogsReported: self._on_backlogs_reported,
-            BacklogsWithdrawn: self._on_backlogs_withdrawn,
-            BacklogEvicted: self._on_backlog_evicted,
-            BacklogCheckAsked: self._on_backlog_check_asked,
+            GroupsResumed: self._on_groups_resumed,
+            BacklogsReported: self._backlog_work.on_reported,
+            BacklogsWithdrawn: self._backlog_work.on_withdrawn,
+            BacklogEvicted: self._backlog_work.on_evicted,
+            BacklogCheckAsked: self._backlog_work.on_check_asked,
             StockReportReceived: self.stock.on_report,
             StockBrokersListed: self.stock.on_listed,
             Stopping: self._on_stopping,
@@ -266,7 +285,8 @@ class Broker:
     def _on_started(self, event: Started) -> list[Effect]:
         self._is_started = self.publisher.is_started = True
         self.exchange_state.start(event.now)
-        self.name.start(event.now)
+        self.name.start(event.now, resumes=self._resumes)
+        self.gate.note_sequences(self.identity.used())
         self._round_end = Nanos(event.now + self.settings.round_ns)
         return [self.publisher.hello(event.now)]
 
@@ -280,7 +300,7 @@ class Broker:
         yield from self.shard_reader.work(now)
         if self.rounds.has_unreported:
             self.rounds.collect_unreported()
-            self.publisher.report_early_from(now)
+            self._report_early_from(now)
         # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         yield from self.publisher.send_due(now, round_begins_to_end=begins)
@@ -297,7 +317,7 @@ class Broker:
             self._end_round,
             self._share_out,
             self._clean_up,
-            self._check_backlogs,
+            self._backlog_work.work,
             self.stock.work,
         )
         return RoundRobin(slices, self._worked)
@@ -309,8 +329,12 @@ class Broker:
 
     def _tick(self, now: Nanos) -> Iterable[Effect]:
         if self.rounds.tick(now):
-            self.publisher.report_early_from(now)
+            self._report_early_from(now)
         return ()
+
+    def _report_early_from(self, now: Nanos) -> None:
+        if not self.rounds.is_resuming:
+            self.publisher.report_early_from(now)
 
     def _share_out(self, now: Nanos) -> Iterable[Effect]:
         self.sharing.work(now)
@@ -326,7 +350,9 @@ class Broker:
         message, now = event.message, event.now
         me = self.identity.sender
         if message.sender == me:
-            return self.own_name.read_back(message, now)
+            effects = self.own_name.read_back(message, now)
+            self.sharing.confirm(reached=self.link.reached_at is not None)
+            return effects
         if message.sender.broker == me.broker:
             return self.own_name.receive(message, now)
         effects = self.membership.receive(message, now)
@@ -335,7 +361,7 @@ class Broker:
         elif isinstance(message, Ask) and message.shard != WHOLE:
             if message.broker in {me.broker, message.sender.broker}:
                 self.publisher.answer_soon(message.sender.incarnation, now, message.shard)
-        elif isinstance(message, Ask) and message.broker == me.broker:
+        elif isinstance(message, Ask) and message.broker in {me.broker, message.sender.broker}:
             if message.full:
                 self.publisher.answer_soon(message.sender.incarnation, now)
             else:
@@ -350,6 +376,10 @@ class Broker:
         return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
+        if self._resumes and not (event.known or self._knows_policies):
+            # The gate goes on with those that it has.
+            return []
+        self._knows_policies = event.known
         self._put_policies(event.snapshot, event.now)
         # After it, so that peers do not take the policies before for these ones if it raises.
         self.membership.policies_hash = event.policies_hash
@@ -374,34 +404,9 @@ class Broker:
         self.sharing.give_slots(event.keys, event.now)
         return ()
 
-    def _on_backlogs_reported(self, event: BacklogsReported) -> Iterable[Effect]:
-        for report in event.reports:
-            self.backlogs.report(report, event.now)
+    def _on_groups_resumed(self, event: GroupsResumed) -> Iterable[Effect]:
+        self._takeover.resume(event)
         return ()
-
-    def _on_backlogs_withdrawn(self, event: BacklogsWithdrawn) -> Iterable[Effect]:
-        for topic in event.topics:
-            self.backlogs.withdraw(topic, event.source)
-        return ()
-
-    def _on_backlog_evicted(self, event: BacklogEvicted) -> Iterable[Effect]:
-        self.backlogs.evicted_now(event.eviction)
-        return ()
-
-    def _on_backlog_check_asked(self, _event: BacklogCheckAsked) -> Iterable[Effect]:
-        self.backlogs.ask()
-        return ()
-
-    def _check_backlogs(self, now: Nanos) -> Iterator[Effect]:
-        """Do a slice of a check of backlogs, if one is due."""
-        store, due_at = self.backlogs, self.backlogs.due_at(now)
-        if due_at is None or now < due_at:
-            return
-        before = store.checks
-        if named := store.work(now):
-            yield Evict(tuple(named))
-        if store.checks != before:
-            yield BacklogChecked(store.checks, store.began_at, store.visited)
 
     def _on_stopping(self, event: Stopping) -> Iterator[Effect]:
         if not self._is_started:
@@ -433,6 +438,12 @@ class Broker:
             return
         self.gate.end_round(now)
         yield from self._report_round(now)
+        self.gate.note_sequences(self.identity.used())
+        if self.rounds.is_resuming:
+            # Every group in use has been measured, so the peers may replace what the former plane sent.
+            self.rounds.is_resuming = False
+            self.publisher.answer_from(now)
+            self.shards.answer_all(now)
         if self.link.reached_at is None and not self.name.is_lost:
             yield self.publisher.hello(now)
         if self.shard_reader.is_used:

@@ -10,7 +10,7 @@ from rgd.core.backlog.model import Eviction, Source, TopicBacklog
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.exchange.shards import Shard
-from rgd.core.policies.model import GroupKey
+from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
@@ -81,6 +81,15 @@ class GroupsAsked:
     now: Nanos
     #: Few, because each takes some 60 us; some may come twice.
     keys: tuple[GroupKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsResumed:
+    """The gate has groups whose shares another plane gave, which has gone; the policies in force are known."""
+
+    now: Nanos
+    #: Some 500 at most, with the share that is in force; some may be in use already.
+    groups: tuple[tuple[GroupKey, Rates], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,7 @@ Event = (
     | StateAnnounced
     | PoliciesChanged
     | GroupsAsked
+    | GroupsResumed
     | BacklogsReported
     | BacklogsWithdrawn
     | BacklogEvicted

@@ -41,7 +41,9 @@ class ExchangeState:
         self._link = link
         self._membership = membership
         self._sharing = sharing
-        self._hello_ns = HELLO_ROUNDS * settings.round_ns
+        # With another plane's shares it can wait for a peer until every other broker has dropped it, too.
+        wait_ns = HELLO_ROUNDS * settings.round_ns
+        self._hello_ns = settings.expiry_ns if sharing.resumes else wait_ns
         self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
         self._started_at: Nanos | None = None
         #: When a message of this broker last came back after an isolation.
@@ -72,7 +74,7 @@ class ExchangeState:
 
     def is_past_start(self, now: Nanos) -> bool:
         """Whether shares are known, or the exchange is unreachable two rounds after the start."""
-        if self._sharing.mode is not Mode.STARTING:
+        if self._sharing.mode is not Mode.STARTING or self._sharing.resumes:
             return True
         return not self._is_reached(now) and self._has_waited(now)
 

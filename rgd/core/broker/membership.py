@@ -102,6 +102,8 @@ class Membership:
         self._is_to_remember = False
         #: The sequence number of this broker's last report that was read back.
         self._own_sequence = 0
+        #: Whether the peers may hold rows of this broker that are not in the usage map here, because another plane sent them.
+        self.awaits_own_state = False
         #: Peers whose full state is expected.
         self._awaited = settings.stored_peers
         #: The largest number of brokers that an answering peer knows of.
@@ -148,6 +150,7 @@ class Membership:
             self._shard_reader.heartbeat(report, now)
             return True
         self._sharing.refresh(self._usage.apply(report), now)
+        self.awaits_own_state &= not report.full or report.more
         return not self._is_compared(report, steps) or self._holds(report)
 
     def check(self, now: Nanos) -> list[Effect]:
@@ -214,6 +217,8 @@ class Membership:
     def is_complete(self) -> bool:
         """Whether all brokers that are known or expected have sent their full state."""
         expected = max(self._settings.expected_brokers, self._members)
+        if self.awaits_own_state:
+            return False
         if not self._awaited and expected <= 1:
             # The number of brokers is unknown, so the wait ends by time.
             return False

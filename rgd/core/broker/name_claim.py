@@ -161,9 +161,12 @@ class NameClaim:
             return Claim.RETURNING
         return Claim.HELD
 
-    def start(self, now: Nanos) -> None:
-        """Begin to use the name."""
+    def start(self, now: Nanos, *, resumes: bool) -> None:
+        """Begin to use the name, or go on with it."""
         self._started_at = now
+        if resumes:
+            self._started_at = Nanos(now - NEW_ROUNDS * self._round_ns)
+            self.doubt(now)
 
     def doubt(self, now: Nanos) -> None:
         """Claim `RETURNING` for a while, because another daemon may have taken the name."""

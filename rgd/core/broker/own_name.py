@@ -13,7 +13,7 @@ from rgd.core.broker.name_claim import Ruling
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import NO_USAGE
-from rgd.core.exchange.messages import Hello, Message, Report
+from rgd.core.exchange.messages import Ask, Hello, Message, Report
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.units import Nanos
 
@@ -71,7 +71,9 @@ class OwnName:
                 # An earlier report did not come back, so this broker's copy of its rows may differ
                 # from the peers' copies; it sends its full state.
                 self._publisher.answer_from(now)
-        elif isinstance(message, Hello):
+        elif isinstance(message, Hello) or (
+            isinstance(message, Ask) and message.broker == self._name
+        ):
             is_recent = self._link.received(0, now)
         return self.come_back(Signal.BACK, now) if is_recent else []
 

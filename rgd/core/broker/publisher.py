@@ -6,6 +6,7 @@ Laws:
   dead. Only early reports wait for the end of a round that is ending, because the hash of every
   report already covers the rows that the round has picked, and these are sent only at its end.
 - Every report has its own sequence number and the hash of all rows advertised so far.
+- Until the first round of a plane that takes over has ended, its reports say that more follows, and no full state is sent.
 - The full state is sent at most `ANSWERS_A_ROUND` times a round, however many peers ask for it.
 - A broker that lost its name to another daemon sends no full state, no hello and no goodbye,
   because peers would take them for the other daemon's.
@@ -30,7 +31,7 @@ from rgd.core.broker.shard_sender import ANSWERS_A_ROUND, ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.counts.page import Ungoverned
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
-from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
+from rgd.core.exchange.messages import ALL_ROWS, Ask, Goodbye, Hello, Report, RoundRecord, Span
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.report_parts import parts_of_rows, parts_of_state
 from rgd.core.exchange.shards import WHOLE, Shard
@@ -108,7 +109,7 @@ class Publisher:
 
     def answer_from(self, due: Nanos) -> None:
         """Make the full state due at `due`, or later where `ANSWERS_A_ROUND` requires it."""
-        if self._of.name.is_lost:
+        if self._of.name.is_lost or self._of.rounds.is_resuming:
             return
         if self._answered_at is not None:
             interval_ns = self._settings.round_ns // ANSWERS_A_ROUND
@@ -238,7 +239,7 @@ class Publisher:
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),
             span=span or ALL_ROWS,
-            more=more,
+            more=more or of.rounds.is_resuming,
             claim=of.name.claim(now),
             rival=of.name.rival(now),
             shard=shard,
@@ -254,7 +255,11 @@ class Publisher:
     def hello(self, now: Nanos) -> Effect:
         """Make a hello, sent at a start or rejoin; every peer answers with its full state."""
         self._of.link.sent(0, now)
-        return Publish(Hello(self._of.identity.sender, shards=self._settings.shards))
+        me = self._of.identity.sender
+        if self._of.rounds.is_resuming:
+            # A hello would say that this broker has no rows.
+            return Publish(Ask(me, me.broker))
+        return Publish(Hello(me, shards=self._settings.shards))
 
     def goodbye(self) -> list[Effect]:
         """Make a goodbye, unless another daemon has the name: peers would drop that one."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
+from rgd.core.counts.page import Page
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.columns import (
@@ -84,6 +85,9 @@ class Rounds:
         #: [slots, messages or bytes, levels] work refused by each level that the log has, by slot id.
         self._logged = np.zeros((0, 2, len(REFUSED_BY)), np.int64)
         self.is_ending = False
+        #: Whether peers may have rows of another plane that this one has yet to measure. It reports none early and no full
+        #: state until its first round has ended, so that the peers keep what they have.
+        self.is_resuming = False
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.rows_suppressed = 0
@@ -131,6 +135,13 @@ class Rounds:
             jumped += self.demand.fall_silent(now, self._bounds.block_rows).tolist()
         self.urgent.update(dict.fromkeys(jumped))
         return bool(jumped)
+
+    def resume(self, page: Page, now: Nanos) -> None:
+        """Begin with these readings of groups that another plane had."""
+        slots = self.demand.resume(page, now)
+        if len(slots):
+            self._logged = grown(self._logged, int(slots.max()) + 1)
+            self._logged[slots] = self._refused(slots)
 
     @property
     def has_unreported(self) -> bool:
@@ -292,12 +303,16 @@ class Rounds:
             return np.zeros((0, len(REFUSED_BY), 2), np.int64)
         levels = np.zeros((len(slots), 2, len(REFUSED_BY)), np.int64)
         slots = slots[asked]
-        totals = np.frombuffer(self._news.refused(slots.tolist()), np.int64)
+        totals = self._refused(slots)
         self._news.backlogged.difference_update(slots.tolist())
-        totals = totals.reshape(-1, *levels.shape[1:])
         self._logged = grown(self._logged, int(slots.max()) + 1)
         levels[asked], self._logged[slots] = totals - self._logged[slots], totals
         return levels.swapaxes(1, 2)
+
+    def _refused(self, slots: Ints) -> Ints:
+        """[slots, messages or bytes, levels] work refused by each level since the gate's start."""
+        totals = np.frombuffer(self._news.refused(slots.tolist()), np.int64)
+        return totals.reshape(-1, *self._logged.shape[1:])
 
 
 def _without(rows: UsageColumns, gone: UsageColumns) -> UsageColumns:

@@ -1,25 +1,13 @@
 """The settings of a broker in the core; they do not change while it runs."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import PEERS_MAX
-from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
+from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
-
-
-class OnIsolation(StrEnum):
-    """How a broker acts that is isolated from the exchange (`exchange.on_isolation`)."""
-
-    #: Quota / known brokers.
-    EQUAL = "equal"
-    #: The shares at the time when it became isolated.
-    HOLD = "hold"
-    #: No group limits at all: fail open.
-    OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)

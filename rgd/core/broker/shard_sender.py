@@ -81,7 +81,7 @@ class ShardSender:
 
     def answer_from(self, shard: Shard, due: Nanos) -> None:
         """Make the full state of a shard due."""
-        if not self._sends(shard):
+        if not self._sends(shard) or self._rounds.is_resuming:
             return
         answered_at = self._answered_at.get(shard)
         if answered_at is not None:

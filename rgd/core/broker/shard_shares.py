@@ -6,7 +6,7 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_phase import CODES, Phase, ShardsInUse
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.shards import Shard, numbers_of
 from rgd.core.units import Nanos
@@ -35,6 +35,13 @@ class ShardShares:
         """Those of some slot ids whose groups are in a shard."""
         of_shard: Ints = slots[self._numbers(slots) == shard.number]
         return of_shard
+
+    def are_cold(self, slots: Ints) -> Flags:
+        """[slots] whether a group's shard was joined and cannot be relied on yet."""
+        if self.reader is None:
+            return np.zeros(len(slots), np.bool_)
+        cold: Flags = self.reader.codes(self._index, slots) == CODES[Phase.COLD]
+        return cold
 
     def by_phase(self, slots: Ints, quota: Ints, targets: Ints) -> Ints:
         """[slots, 2] the map's shares `targets`, but for groups whose shard is not warm."""

@@ -50,6 +50,7 @@ _COLUMNS: Final = (
     ("_marked_at", 0),
     ("_is_short", False),
     ("_is_adrift", False),
+    ("_is_held", False),
 )
 
 
@@ -63,6 +64,8 @@ class Sharing:
         peers: Peers,
         link: Link,
         gate: Gate,
+        *,
+        resumes: bool = False,
     ) -> None:
         self._settings = settings
         self._bounds = settings.bounds.sharing
@@ -89,6 +92,9 @@ class Sharing:
         self._is_short = np.zeros(64, np.bool_)
         #: [slots] whether the gate may lack the rate in force, or its policy or depth.
         self._is_adrift = np.zeros(64, np.bool_)
+        #: [slots] whether the share was another plane's, and is kept until this one knows a better one.
+        self._is_held = np.zeros(64, np.bool_)
+        self.resumes = resumes
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
@@ -216,6 +222,16 @@ class Sharing:
         self._applied[slot] = self._damping.in_force(slots, now, self.damping_ns)[0]
         return slot, rates_of(self._applied[slot].tolist())
 
+    def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:
+        """Begin to use groups that are not in use with shares, [slots, 2], that the gate has already."""
+        self._make_room()
+        self._policies.read(slots)
+        self._target[slots] = self._applied[slots] = shares
+        for slot, share in zip(slots.tolist(), shares, strict=True):
+            self._damping.begin(slot, share)
+        self._is_held[slots] = self._is_in_use[slots] = True
+        self.shards.use(slots, now)
+
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
     ) -> Ints:
@@ -245,11 +261,17 @@ class Sharing:
     def become(self, mode: Mode, now: Nanos) -> None:
         """Compute shares as a mode does, and give buckets its depth."""
         self.mode = mode
-        # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
-        self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
+        if not self._is_resuming:
+            # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
+            self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self.refresh_all(now)
+
+    def confirm(self, *, reached: bool) -> None:
+        """Let the gate go on with another plane's shares, because the exchange is `reached`."""
+        if reached and self._is_resuming:
+            self._gate.set_depth(self._settings.burst_ns)
 
     def refresh(self, slots: Ints, now: Nanos, *, at_once: bool = True) -> None:
         """Mark the groups of these that are in use here, and recompute a slice `at_once` or at the next wake."""
@@ -301,9 +323,12 @@ class Sharing:
         unread = slots[self._policies.is_unread[slots]]
         if len(unread):
             self._is_adrift[unread] = True
+            before = self._policies.quotas[unread]
             for slot, exists in zip(unread.tolist(), self._policies.read(unread), strict=True):
                 if not exists:
                     self._end(slot)
+            # A share of another quota is not kept.
+            self._is_held[unread] &= ~either(before != self._policies.quotas[unread])
             slots = slots[self._is_in_use[slots]]
         targets = self._targets(slots)
         differs = either(targets != self._target[slots]) | self._is_adrift[slots]
@@ -418,16 +443,22 @@ class Sharing:
 
     # Details.
 
+    @property
+    def _is_resuming(self) -> bool:
+        """Whether the gate goes on with another plane's shares, because this one does not know any yet."""
+        return self.resumes and self.mode is Mode.STARTING
+
     def _end(self, slot: int) -> None:
         """A group that no longer exists is not in use."""
-        self._is_in_use[slot] = self._is_adrift[slot] = False
+        self._is_in_use[slot] = self._is_adrift[slot] = self._is_held[slot] = False
         self._damping.end(slot)
         self._gate.drop(self._usage.index.keys[slot])
 
     def _renew(self) -> None:
         """Read the live brokers and their weights again."""
         self._broker_index.renew()
-        self._gate.set_brokers(self.known_brokers())
+        if not self._is_resuming:
+            self._gate.set_brokers(self.known_brokers())
 
     def _mark(self, slots: Ints, now: Nanos) -> None:
         fresh = slots[~self._is_marked[slots]]
@@ -459,9 +490,19 @@ class Sharing:
 
     def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
         """[slots, 2] shares in the present mode, and in the phases of shards; `of_map` are those by the usage map."""
-        if not self.mode.believes_map:
-            return self._by_mode.shares(self.mode, quota)
-        return self.shards.by_phase(slots, quota, of_map())
+        if self.mode.believes_map:
+            shares = self.shards.by_phase(slots, quota, of_map())
+        else:
+            shares = self._by_mode.shares(self.mode, quota)
+        if self.resumes:
+            is_kept = self._is_held[slots] & self._are_unknown(slots)
+            shares[is_kept] = self._target[slots[is_kept]]
+        return shares
+
+    def _are_unknown(self, slots: Ints) -> Flags:
+        """[slots] whether the share is yet to be known, because this broker or the group's shard starts."""
+        is_starting = np.full(len(slots), self.mode is Mode.STARTING)
+        return self.shards.are_cold(slots) if self.mode.believes_map else is_starting
 
     def _make_room(self) -> None:
         self._policies.make_room()

@@ -8,6 +8,7 @@ refused by the level `backlog`, here and for the usage log.
 
 from collections import Counter
 from collections.abc import ItemsView, Iterator
+from itertools import islice
 from typing import Final
 
 from rgd.core.backlog.model import QuotaType
@@ -53,6 +54,10 @@ class BlockedTopics:
     def items(self) -> ItemsView[str, Blocked]:
         """Every blocked topic, and why."""
         return self._blocked.items()
+
+    def latest(self, count: int) -> list[str]:
+        """`count` blocked topics."""
+        return [*islice(reversed(self._blocked), count)]
 
     def recent(self, topic: str | None) -> RecentRefusals | None:
         """What was refused of a blocked topic in the last minute, if anything."""

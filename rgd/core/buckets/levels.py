@@ -28,6 +28,7 @@ from rgd.core.policies.model import (
     Group,
     GroupKey,
     Limits,
+    OnIsolation,
     Rate,
     Rates,
     TopicSplit,
@@ -106,6 +107,8 @@ class Levels:
         self.group_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
+        #: What groups have in place of shares, because no plane has told any for long; None: their shares.
+        self.isolation: OnIsolation | None = None
         #: What the plane collects.
         self.news = News(self._by_slot)
         #: What throttled the dispatch of each subscription.
@@ -151,9 +154,25 @@ class Levels:
             # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
             self._put(state, slot)
-        elif state.generation != self._group_change.generation:
-            self._refresh(state, group, self._lowered(state, group.rates(kind)), now)
+        else:
+            self._catch_up(state, group, now)
         return state
+
+    def some_groups(self, begin: int, count: int, now: Nanos) -> list[GroupState]:
+        """`count` of the groups that were requested, from `begin` on in the order of their first requests, up to date."""
+        found = [*islice(self._groups.values(), begin, begin + count)]
+        for state in found:
+            if (group := self._snapshot.groups.get(state.key.group)) is not None:
+                self._catch_up(state, group, now)
+        return found
+
+    def alone(self, quota: Rates) -> Rates:
+        """The share of a group of which no plane has told one."""
+        if self.isolation is OnIsolation.OPEN:
+            # A blocked group stays blocked.
+            return quota if quota == Rates(0, 0) else UNLIMITED
+        brokers = self.live_brokers
+        return Rates(_part(quota.messages, brokers), _part(quota.bytes, brokers))
 
     def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
         """The level of a limit, up to date; None if nothing is limited."""
@@ -220,6 +239,27 @@ class Levels:
             self._put(state, slot)
             self._follow(state, share, now)
 
+    def resume(self, key: GroupKey, slot: int) -> GroupState | None:
+        """Know a group by another plane's slot id; its share stays. None if there is no such group."""
+        state = self._groups.get(key)
+        if state is not None:
+            self._put(state, slot)
+        return state
+
+    def forget_slots(self, count: int) -> bool:
+        """Take their slot ids from `count` groups, because the plane that gave them has gone; whether any has one left."""
+        for _ in range(min(count, len(self._by_slot))):
+            state = self._by_slot.popitem()[1]
+            state.counters.slot, state.reported = NO_SLOT, False
+        return bool(self._by_slot)
+
+    def isolate(self, rule: OnIsolation, now: Nanos) -> None:
+        """Put in force what a rule gives in place of shares; each group follows when it is next used."""
+        self.isolation = rule
+        if rule is not OnIsolation.HOLD:
+            self._drop_chains()
+            self._group_change.happen(now)
+
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
         state = self._groups.pop(key, None)
@@ -270,9 +310,17 @@ class Levels:
         state.counters.slot = slot
         if slot != NO_SLOT:
             self._by_slot[slot] = state
-            # A group that got its slot id late may have been touched long before.
-            if state.counters.is_touched and state.counters not in self.news.touched:
+            # A group that got its slot id late may have been touched long before. It may be there twice then.
+            if state.counters.is_touched:
                 self.news.touched.append(state.counters)
+
+    def _catch_up(self, state: GroupState, group: Group, now: Nanos) -> None:
+        """Apply what changed since a group was last used, until the plane tells its share."""
+        if state.generation != self._group_change.generation:
+            quota = group.rates(state.key.kind)
+            is_alone = self.isolation in (OnIsolation.EQUAL, OnIsolation.OPEN)
+            share = self.alone(quota) if is_alone else self._lowered(state, quota)
+            self._refresh(state, group, share, now)
 
     def _follow(self, state: GroupState, share: Rates, now: Nanos) -> None:
         """Put a share of a group in force, with the policy and the depth in force."""
@@ -370,6 +418,10 @@ def _parts_of(splits: list[SplitShare]) -> Iterator[TopicPart]:
     for split in splits:
         split.round += 1
         yield from split.parts()
+
+
+def _part(quota: Rate, brokers: int) -> Rate:
+    return None if quota is None else quota // brokers
 
 
 def _lowered(share: Rate, was: Rate, quota: Rate, brokers: int) -> Rate:

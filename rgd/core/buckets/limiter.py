@@ -148,6 +148,12 @@ class Limiter(Levels):
         for name in self.blocked.put(topic, blocked):
             self._chains.pop(name, None)
 
+    def unblock(self, count: int) -> bool:
+        """End the blocks of `count` topics; whether any are left."""
+        for topic in self.blocked.latest(count):
+            self.block(topic, None)
+        return len(self.blocked) > 0
+
     def settle(self, name: Name, unused: Pair, now: Nanos) -> Pair:
         """Give back what a name did not use of its grants, or charge what it used beyond them.
 

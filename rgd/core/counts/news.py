@@ -35,7 +35,7 @@ class News:
 
     def __init__(self, counted: Mapping[int, Counted]) -> None:
         self._counted = counted
-        #: The counters that requests added to since they were collected, each once.
+        #: The counters that requests added to since they were collected; the first entry of each counts.
         self.touched: deque[Counters] = deque()
         #: The slot ids of groups that refused work and that no report has shown.
         self.unreported: list[int] = []
@@ -61,14 +61,14 @@ class News:
         for _ in range(min(count, len(self.touched))):
             one = self.touched.popleft()
             # A group without a slot id stays touched, and has its news once it gets one.
-            if one.slot != NO_SLOT:
+            if one.slot != NO_SLOT and one.is_touched:
                 one.is_touched = one.is_changed = False
                 collected.append(one)
         return pack(collected)
 
     def touched_slots(self) -> list[int]:
         """The slot ids of the rows that `collect` would give."""
-        return [one.slot for one in self.touched if one.slot != NO_SLOT]
+        return [*dict.fromkeys(one.slot for one in self.touched if one.slot != NO_SLOT)]
 
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
@@ -99,6 +99,12 @@ class News:
         for slot, is_reported in zip(slots, are_reported, strict=True):
             if (one := self._counted.get(slot)) is not None:
                 one.reported = is_reported
+
+    def clear(self) -> None:
+        """Forget what was noted by slot id, because these are no longer in use."""
+        self.unreported.clear()
+        self.backlogged.clear()
+        self.dropped.clear()
 
     def call_out(self, slot: int) -> None:
         """Ask for an early report of a group."""

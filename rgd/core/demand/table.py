@@ -126,6 +126,19 @@ class DemandTable:
         #: When the first row counts as silent, unless it is asked before; as of `fall_silent`.
         self.silent_at: Nanos | None = None
 
+    def resume(self, page: Page, now: Nanos) -> Ints:
+        """Take over rows that another table had: nothing of what is in their page is counted here; returns their slot ids."""
+        rows, marks = self._take(page)
+        returned = self._told.besides[rows, RETURNED]
+        self._told.netted[rows] += returned
+        marks[:, ADMITTED] -= returned
+        marks[:, [AT, SINCE]] = now
+        self._slots.mark[rows] = self._slots.window[rows] = marks
+        slots_.start(self._slots, rows, marks)
+        self._open(rows, np.zeros(len(rows), np.bool_))
+        slots: Ints = self._told.slot[rows]
+        return slots
+
     def free(self, slots: Ints) -> None:
         """Free the rows of groups that no longer exist."""
         rows = self._rows_of(slots)

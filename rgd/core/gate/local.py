@@ -3,11 +3,16 @@
 In the plane's process a group that is asked for the first time gets its slot id and share at once, by `first_share`.
 A gate that cannot call the plane grants an equal part of the quota meanwhile, notes the group (`asked`), and gets both with
 `give_slot`. What is counted of the group until then is not lost: its first page has it.
+
+The gate outlives planes. When one has gone, `forget_slots` takes back what was its own; policies, rates, buckets, counters
+and leases stay. The next one asks for `groups_in_use` and gives them slot ids (`resume`). Topics that backlogs blocked are
+unblocked, because the next plane cannot know which they were; its first checks block them again. Rates that nobody confirms
+hold for `exchange.isolation_hold_rounds`; then `isolate` is called.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from rgd.core.backlog.quota import Blocked
 from rgd.core.bounds import BOUNDS, Bounds
@@ -16,11 +21,14 @@ from rgd.core.buckets.levels import ShareOf
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.counts.counters import NO_SLOT
 from rgd.core.counts.news import News
-from rgd.core.counts.page import Ungoverned
+from rgd.core.counts.page import Page, Ungoverned, pack
 from rgd.core.leases.leases import Leases
-from rgd.core.policies.model import Group, GroupKey, OnUnknown, Rate, Rates, TopicSplit
+from rgd.core.policies.model import Group, GroupKey, OnIsolation, OnUnknown, Rates, TopicSplit
 from rgd.core.policies.snapshot import Changes, PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos
+
+#: How many slot ids, and blocked topics, one call of `forget_slots` takes back.
+FORGOTTEN_A_CALL: Final = 5_000
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
@@ -61,6 +69,10 @@ class LocalGate:
         self.asked: list[GroupKey] = []
         #: Of which pages are being looked at (`rgd.core.gate.looks.listed`).
         self.copy: Sequence[Any] = ()
+        #: Whether a plane that is there has told shares.
+        self.is_led = False
+        #: By number and layout of a shard: the last sequence that the plane is known to have used.
+        self.sequences: Mapping[tuple[int, int], int] = {}
 
     @property
     def news(self) -> News:
@@ -99,6 +111,17 @@ class LocalGate:
         """Put a share of a group without a slot id in force; it has that slot id from now on."""
         self.limiter.give_slot(key, slot, share, now)
 
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
+        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+        states = [self.limiter.resume(key, slot) for key, slot in groups]
+        # What was touched when no plane was there has poked nobody.
+        self.news.on_news()
+        return pack([state.counters for state in states if state is not None])
+
+    def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
+        """Keep the sequences that the plane has used, for the next plane."""
+        self.sequences = sequences
+
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
         self.limiter.drop(key)
@@ -106,6 +129,7 @@ class LocalGate:
     def set_depth(self, burst_ns: int) -> None:
         """The depth of groups' buckets."""
         self.limiter.group_burst_ns = burst_ns
+        self.limiter.isolation, self.is_led = None, True
 
     def set_brokers(self, count: int) -> None:
         """How many brokers share the quotas."""
@@ -133,13 +157,30 @@ class LocalGate:
         """What a look sees here."""
         return look(self, *args, **kwargs)
 
+    # Between two planes.
+
+    def forget_slots(self) -> bool:
+        """Forget what the plane that has gone gave; call it again if something is left."""
+        self.is_led = False
+        self.asked.clear()
+        self.news.clear()
+        has_slots = self.limiter.forget_slots(FORGOTTEN_A_CALL)
+        return self.limiter.unblock(FORGOTTEN_A_CALL) or has_slots
+
+    def isolate(self, on_isolation: OnIsolation, now: Nanos) -> None:
+        """Do without shares, because no plane has told any for `exchange.isolation_hold_rounds`; the next that are told end it."""
+        self.limiter.isolate(on_isolation, now)
+
+    def groups_in_use(self, begin: int, count: int, now: Nanos) -> list[tuple[GroupKey, Rates]]:
+        """`count` groups from `begin` on and their shares in force; all are to be asked for before any is given a slot id or dropped."""
+        if not begin:
+            # They are among those in use.
+            self.asked.clear()
+        found = self.limiter.some_groups(begin, count, now)
+        return [(state.key, state.share) for state in found]
+
     def _noted(self, group: Group, kind: Kind, _now: Nanos) -> tuple[int, Rates]:
         """No slot id and an equal part, for a group that the plane is yet to hear of."""
         self.asked.append(GroupKey(group.name, kind))
         self.news.on_news()
-        quota, brokers = group.rates(kind), self.limiter.live_brokers
-        return NO_SLOT, Rates(_part(quota.messages, brokers), _part(quota.bytes, brokers))
-
-
-def _part(quota: Rate, brokers: int) -> Rate:
-    return None if quota is None else quota // brokers
+        return NO_SLOT, self.limiter.alone(group.rates(kind))

@@ -9,7 +9,7 @@ Laws:
   `touched_slots` and `repeat` are for all groups at once, so a gate in another process takes them in parts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rgd.core.backlog.quota import Blocked
@@ -82,6 +82,12 @@ class Gate(Protocol):
 
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         """The same for a group without a slot id, which has this one from now on."""
+
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
+        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+
+    def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
+        """Keep the sequences that reports have used, by number and layout of their shard, for the next plane."""
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""

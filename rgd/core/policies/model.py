@@ -34,6 +34,17 @@ class OnUnknown(StrEnum):
     ALLOW = "allow"
 
 
+class OnIsolation(StrEnum):
+    """How a broker acts that is isolated from the exchange (`exchange.on_isolation`)."""
+
+    #: Quota / known brokers.
+    EQUAL = "equal"
+    #: The shares at the time when it became isolated.
+    HOLD = "hold"
+    #: No group limits at all: fail open.
+    OPEN = "open"
+
+
 class TopicSplit(StrEnum):
     """How a broker divides its share of a group over its topics (PIP-82)."""
 

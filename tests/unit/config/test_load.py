@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rgd.config.load import FIELDS, load_settings, variable_of
 from rgd.config.settings import HttpSettings, PoliciesSource, Settings
 from rgd.config.values import expectation, parse_size
-from rgd.core.broker.settings import OnIsolation
+from rgd.core.policies.model import OnIsolation
 from rgd.errors import ConfigError
 from rgd.ports.usagelog import Fsync, Interceptor
 

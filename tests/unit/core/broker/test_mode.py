@@ -6,7 +6,7 @@ Not covered: when each signal is given (test_exchange_state*.py), what a mode gr
 import pytest
 
 from rgd.core.broker.mode import TRANSITIONS, Mode, Signal
-from rgd.core.broker.settings import OnIsolation
+from rgd.core.policies.model import OnIsolation
 
 FALLBACKS = [Mode(each) for each in OnIsolation]
 
