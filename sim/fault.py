@@ -131,15 +131,14 @@ def plane_faults(
     dice: np.random.Generator,
     *,
     daemons: int,
-    begin_ns: int,
-    end_ns: int,
+    within_ns: tuple[int, int],
     every_ns: int,
     late_part: float,
     besides: tuple[Fault, ...] = (),
 ) -> tuple[Fault, ...]:
     """Planes that are lost, never within `APART_NS` of another fault of the place; a part of them is away for longer than the hold."""
     faults: list[Fault] = []
-    moment = begin_ns
+    moment, end_ns = within_ns
     while True:
         moment += int(dice.exponential(every_ns))
         is_late = dice.uniform(0, 1) < late_part

@@ -141,8 +141,7 @@ def _lost_planes(
     return plane_faults(
         ground.dice,
         daemons=ground.daemons,
-        begin_ns=ground.begin_ns,
-        end_ns=end_ns,
+        within_ns=(ground.begin_ns, end_ns),
         every_ns=every_rounds * ground.round_ns,
         late_part=late_part,
         besides=besides,
