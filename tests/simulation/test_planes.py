@@ -1,7 +1,7 @@
 """A plane that is killed: the gate goes on, and the next plane takes over without a share, a row or a count moving.
 
 Laws over whole runs are those of `sim.checkers`; here is what the members' maps and logs hold meanwhile.
-Not covered: two processes (tests/unit/app/planes), backlogs (tests/unit/core/gate).
+Not covered: two processes.
 """
 
 from dataclasses import replace
