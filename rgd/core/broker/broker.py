@@ -351,7 +351,9 @@ class Broker:
         me = self.identity.sender
         if message.sender == me:
             effects = self.own_name.read_back(message, now)
-            self.sharing.confirm(reached=self.link.reached_at is not None)
+            if self.link.reached_at is not None and self.sharing.held.is_resuming(self.mode):
+                # The peers know that this broker is there, so they leave it the shares that its gate has.
+                self.gate.set_depth(self.settings.burst_ns)
             return effects
         if message.sender.broker == me.broker:
             return self.own_name.receive(message, now)

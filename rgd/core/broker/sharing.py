@@ -20,6 +20,7 @@ import numpy as np
 
 from rgd.core.broker.broker_index import BrokerIndex, are_short
 from rgd.core.broker.damping import Damping, Waits
+from rgd.core.broker.held_shares import HeldShares
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
@@ -50,7 +51,6 @@ _COLUMNS: Final = (
     ("_marked_at", 0),
     ("_is_short", False),
     ("_is_adrift", False),
-    ("_is_held", False),
 )
 
 
@@ -77,6 +77,7 @@ class Sharing:
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self.shards = ShardShares(settings, usage.index, self._by_mode)
+        self.held = HeldShares(self.shards, resumes=resumes)
         self._policies = PoliciesInUse(settings.policy, usage.index)
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
         #: gate has; Milli per second, `NO_RATE` for unlimited.
@@ -92,9 +93,6 @@ class Sharing:
         self._is_short = np.zeros(64, np.bool_)
         #: [slots] whether the gate may lack the rate in force, or its policy or depth.
         self._is_adrift = np.zeros(64, np.bool_)
-        #: [slots] whether the share was another plane's, and is kept until this one knows a better one.
-        self._is_held = np.zeros(64, np.bool_)
-        self.resumes = resumes
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
@@ -229,7 +227,8 @@ class Sharing:
         self._target[slots] = self._applied[slots] = shares
         for slot, share in zip(slots.tolist(), shares, strict=True):
             self._damping.begin(slot, share)
-        self._is_held[slots] = self._is_in_use[slots] = True
+        self.held.hold(slots)
+        self._is_in_use[slots] = True
         self.shards.use(slots, now)
 
     def set_policies(
@@ -261,17 +260,12 @@ class Sharing:
     def become(self, mode: Mode, now: Nanos) -> None:
         """Compute shares as a mode does, and give buckets its depth."""
         self.mode = mode
-        if not self._is_resuming:
+        if not self.held.is_resuming(mode):
             # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
             self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self.refresh_all(now)
-
-    def confirm(self, *, reached: bool) -> None:
-        """Let the gate go on with another plane's shares, because the exchange is `reached`."""
-        if reached and self._is_resuming:
-            self._gate.set_depth(self._settings.burst_ns)
 
     def refresh(self, slots: Ints, now: Nanos, *, at_once: bool = True) -> None:
         """Mark the groups of these that are in use here, and recompute a slice `at_once` or at the next wake."""
@@ -328,7 +322,7 @@ class Sharing:
                 if not exists:
                     self._end(slot)
             # A share of another quota is not kept.
-            self._is_held[unread] &= ~either(before != self._policies.quotas[unread])
+            self.held.end(unread[either(before != self._policies.quotas[unread])])
             slots = slots[self._is_in_use[slots]]
         targets = self._targets(slots)
         differs = either(targets != self._target[slots]) | self._is_adrift[slots]
@@ -443,21 +437,17 @@ class Sharing:
 
     # Details.
 
-    @property
-    def _is_resuming(self) -> bool:
-        """Whether the gate goes on with another plane's shares, because this one does not know any yet."""
-        return self.resumes and self.mode is Mode.STARTING
-
     def _end(self, slot: int) -> None:
         """A group that no longer exists is not in use."""
-        self._is_in_use[slot] = self._is_adrift[slot] = self._is_held[slot] = False
+        self._is_in_use[slot] = self._is_adrift[slot] = False
+        self.held.end(np.array([slot]))
         self._damping.end(slot)
         self._gate.drop(self._usage.index.keys[slot])
 
     def _renew(self) -> None:
         """Read the live brokers and their weights again."""
         self._broker_index.renew()
-        if not self._is_resuming:
+        if not self.held.is_resuming(self.mode):
             self._gate.set_brokers(self.known_brokers())
 
     def _mark(self, slots: Ints, now: Nanos) -> None:
@@ -494,15 +484,10 @@ class Sharing:
             shares = self.shards.by_phase(slots, quota, of_map())
         else:
             shares = self._by_mode.shares(self.mode, quota)
-        if self.resumes:
-            is_kept = self._is_held[slots] & self._are_unknown(slots)
+        if self.held.resumes:
+            is_kept = self.held.kept(slots, self.mode)
             shares[is_kept] = self._target[slots[is_kept]]
         return shares
-
-    def _are_unknown(self, slots: Ints) -> Flags:
-        """[slots] whether the share is yet to be known, because this broker or the group's shard starts."""
-        is_starting = np.full(len(slots), self.mode is Mode.STARTING)
-        return self.shards.are_cold(slots) if self.mode.believes_map else is_starting
 
     def _make_room(self) -> None:
         self._policies.make_room()
