@@ -4,7 +4,7 @@ What is asked for waits one turn of the gate's loop; what is told waits for noth
 `RemoteNews`, as it does in the gate's own news where both are one process.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rgd.app.planes.plane_end import PlaneEnd
@@ -108,6 +108,14 @@ class RemoteGate:
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         """Put a share of a group without a slot id in force; it has that slot id from now on."""
         self._link.tell(LocalGate.give_slot, key, slot, share, now)
+
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
+        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+        return self._link.ask(LocalGate.resume, [*groups])
+
+    def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
+        """Keep the sequences that reports have used, for the next plane."""
+        self._link.tell(LocalGate.note_sequences, sequences)
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that no longer exists."""
