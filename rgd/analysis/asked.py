@@ -1,7 +1,9 @@
 """What a report is about: of some logs a time range, groups, tenants; and scenarios. A stream asks by index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
 from typing import Any, ClassVar, Final
 
 from rgd.analysis.errors import NothingLogged, NotIndexed
@@ -91,26 +93,53 @@ class Asked:
     #: So many groups are listed and drawn, the worst first; 0: all are listed, and some drawn.
     top: int = 0
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Groups that are asked about by their names."""
+        quotas = (quota.group for one in self.scenarios for quota in one.quotas)
+        return self.groups | {*quotas} - {"*"}
+
 
 EVERYTHING: Final = Asked()
 
 
+def near(names: Iterable[str], known: Collection[str]) -> set[str]:
+    """The names that are known, and for each other one those that are most like it."""
+    others = ([one] if one in known else get_close_matches(one, known) for one in names)
+    return {*chain.from_iterable(others)}
+
+
+def check_named(asked: Asked, found: Collection[str]) -> None:
+    """Refuse groups that the logs do not know, before any row is read.
+
+    Args:
+        asked: in a range of times one known group is enough.
+        found: what `near` gives of all names.
+
+    Raises:
+        NothingLogged: with the names most like the first of them.
+    """
+    missing = asked.names - {*found}
+    if asked.within != ALWAYS and asked.groups - missing:
+        missing -= asked.groups
+    for name in sorted(missing)[:1]:
+        others = ", ".join(get_close_matches(name, found))
+        raise NothingLogged(
+            f"the logs hold no usage of group {name!r} (in the time that was asked for); "
+            + (f"near it are {others}" if others else "`rgd log cat` prints which groups they have")
+        )
+
+
 def check_found(findings: Sequence[Mapping[str, Any]], asked: Asked) -> None:
-    """Refuse a question about groups or tenants that nobody used, also a scenario's quota.
+    """Refuse a question about groups or tenants that the report does not have.
 
     Raises:
         NothingLogged: with their names.
     """
-    if not findings and (asked.groups or asked.tenants):
-        names = ", ".join(sorted(asked.groups or asked.tenants))
+    used = {finding["group"] for finding in findings}
+    missing = asked.names - asked.groups - used if used else asked.groups | asked.tenants
+    if missing:
         raise NothingLogged(
-            f"the logs hold no usage of {names} (in the time that was asked for); `rgd log cat` "
-            "prints which groups they have"
+            f"the report has no usage of {', '.join(sorted(missing))} (in the time that was asked for); `rgd log cat` "
+            "prints which groups the logs have"
         )
-    used = {"*", *(finding["group"] for finding in findings)}
-    for quota in (quota for scenario in asked.scenarios for quota in scenario.quotas):
-        if quota.group not in used:
-            raise NothingLogged(
-                f"--what-if has a quota for {quota.group!r}, and the report has no usage of that group; "
-                "correct the name, or leave it out"
-            )

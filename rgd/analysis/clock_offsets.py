@@ -8,7 +8,7 @@ Law: bounds hold whatever was lost, doubled or late, because a lost or late repo
 narrowest bounds count, so a few late reports change nothing. Bounds that contradict each other by more than
 `SLACK_ROUNDS` are of clocks that ran apart, or that jumped unnoticed: no offset is estimated for them.
 
-The piece that most others can be compared with has the common time; then come those that can be compared
+The span that most others can be compared with has the common time; then come those that can be compared
 with it, then those that these can be compared with. No wall clock is asked here.
 """
 
@@ -24,18 +24,18 @@ SLACK_ROUNDS: Final = 1.0
 
 
 def find_offsets(records: Records, round_ms: float) -> Floats:
-    """[pieces] what is to be added to a piece's own clock for the common time, ms; NaN where that is unknown."""
-    offsets = np.full(records.pieces, np.nan)
+    """[spans] what is to be added to a span's own clock for the common time, ms; NaN where that is unknown."""
+    offsets = np.full(records.spans, np.nan)
     is_other = records.timeline[records.later] != records.timeline[records.earlier]
     later, earlier = records.later[is_other], records.earlier[is_other]
-    # Of two pieces, the most that the offset of the seen one may be above that of the one that saw it.
+    # Of two spans, the most that the offset of the seen one may be above that of the one that saw it.
     pairs, pair = np.unique(
-        records.piece[later] * records.pieces + records.piece[earlier], return_inverse=True
+        records.span[later] * records.spans + records.span[earlier], return_inverse=True
     )
     above = np.full(len(pairs), np.inf)
     np.minimum.at(above, pair, records.local_ms[later] - records.local_ms[earlier])
-    saw, was_seen = pairs // records.pieces, pairs % records.pieces
-    offsets[np.bincount(records.piece[later], minlength=records.pieces).argmax()] = 0.0
+    saw, was_seen = pairs // records.spans, pairs % records.spans
+    offsets[np.bincount(records.span[later], minlength=records.spans).argmax()] = 0.0
     while True:
         high, low = np.full(len(offsets), np.inf), np.full(len(offsets), -np.inf)
         np.fmin.at(high, was_seen, offsets[saw] + above)

@@ -6,7 +6,7 @@ clock is then compared with the common time.
 Law: times are changed only where a clock was off by more than `TOLERANCE_ROUNDS`, then for the whole
 incarnation. They are then right to about a round, and keep their order.
 
-A piece of a timeline begins where the wall clock gained on the monotonic one. Each piece is aligned by itself.
+A span of a timeline begins where the wall clock gained on the monotonic one. Each span is aligned by itself.
 One without bounds of its own continues its neighbour by the monotonic clock. An incarnation without
 contact has the clock error of the same broker's nearest other one.
 
@@ -100,21 +100,21 @@ def align_clocks(headers: Any, round_ms: float) -> Clocks:
 
 def align(records: Records, round_ms: float) -> Clocks:
     """Find how far the brokers' clocks were off; `round_ms` is the length of a round."""
-    if records.pieces == 0:
+    if records.spans == 0:
         return AS_STAMPED
     tolerance_ms = TOLERANCE_ROUNDS * round_ms
-    pieces = [
-        np.unique(records.piece[own])
+    spans = [
+        np.unique(records.span[own])
         for own in map(records.of_timeline, range(len(records.timelines)))
     ]
     offsets = find_offsets(records, round_ms)
-    for own in pieces:
+    for own in spans:
         offsets[own] = _continued(offsets[own])
-    known = [number for number, own in enumerate(pieces) if np.isfinite(offsets[own[0]])]
+    known = [number for number, own in enumerate(spans) if np.isfinite(offsets[own[0]])]
     offsets += _shared_error(records, offsets, tolerance_ms)
-    for number in set(range(len(pieces))) - set(known):
-        offsets[pieces[number]] = _of_kin(records, offsets, number, known)
-    common = records.local_ms + offsets[records.piece]
+    for number in set(range(len(spans))) - set(known):
+        offsets[spans[number]] = _of_kin(records, offsets, number, known)
+    common = records.local_ms + offsets[records.span]
     error = records.clock_ms - common
     brokers = {one.broker for one in records.timelines}
     aligned = {records.timelines[number].broker for number in known}
@@ -123,9 +123,9 @@ def align(records: Records, round_ms: float) -> Clocks:
     return Clocks(
         {
             timeline.key: ClockOffset(
-                timeline.local_ms[np.searchsorted(records.piece[of], own)], offsets[own]
+                timeline.local_ms[np.searchsorted(records.span[of], own)], offsets[own]
             )
-            for number, (timeline, own) in enumerate(zip(records.timelines, pieces, strict=True))
+            for number, (timeline, own) in enumerate(zip(records.timelines, spans, strict=True))
             for of in (records.of_timeline(number),)
             if (np.abs(error[of]) > tolerance_ms).any()
         },
@@ -135,7 +135,7 @@ def align(records: Records, round_ms: float) -> Clocks:
 
 
 def _continued(offsets: Floats) -> Floats:
-    """The offsets of a timeline's pieces; one without goes on by the clock of the piece before it, else of the next."""
+    """The offsets of a timeline's spans; one without goes on by the clock of the span before it, else of the next."""
     known = np.flatnonzero(np.isfinite(offsets))
     if not len(known):
         return offsets
@@ -155,7 +155,7 @@ def _weights(records: Records) -> Floats:
 
 def _shared_error(records: Records, offsets: Floats, tolerance_ms: float) -> float:
     """The clock error that most brokers share, to within the tolerance; it counts as none."""
-    error = records.clock_ms - records.local_ms - offsets[records.piece]
+    error = records.clock_ms - records.local_ms - offsets[records.span]
     order = np.argsort(error)[: np.count_nonzero(np.isfinite(error))]
     error, total = error[order], np.concatenate([[0.0], np.cumsum(_weights(records)[order])])
     end = np.searchsorted(error, error + tolerance_ms, side="right")
@@ -173,9 +173,9 @@ def _of_kin(records: Records, offsets: Floats, number: int, known: list[int]) ->
     kin = [one for one in known if records.timelines[one].broker == timeline.broker]
     if not kin:
         return float(np.median(ahead_ms))
-    own = np.concatenate([np.arange(len(records.piece))[records.of_timeline(one)] for one in kin])
+    own = np.concatenate([np.arange(len(records.span))[records.of_timeline(one)] for one in kin])
     nearest = own[np.abs(records.clock_ms[own] - timeline.clock_ms[0]).argmin()]
-    error = records.clock_ms[nearest] - records.local_ms[nearest] - offsets[records.piece[nearest]]
+    error = records.clock_ms[nearest] - records.local_ms[nearest] - offsets[records.span[nearest]]
     return float(ahead_ms[0] - error)
 
 
@@ -184,8 +184,8 @@ def _errors(
 ) -> tuple[ClockError, ...]:
     """The clock errors with their times; the largest first."""
     found: list[ClockError] = []
-    owns = [records.of_piece(piece) for piece in range(records.pieces)]
-    pieces = [
+    owns = [records.of_span(span) for span in range(records.spans)]
+    spans = [
         ClockError(
             records.timelines[records.timeline[own.start]].broker,
             int(common[own.start]),
@@ -194,7 +194,7 @@ def _errors(
         )
         for own in owns
     ]
-    for one in sorted(pieces, key=lambda one: (one.broker, one.from_ms)):
+    for one in sorted(spans, key=lambda one: (one.broker, one.from_ms)):
         before = found[-1] if found else None
         is_same = before is not None and before.broker == one.broker
         if before is not None and is_same and abs(before.ahead_ms - one.ahead_ms) <= tolerance_ms:

@@ -1,20 +1,14 @@
 """The same groups in another time range, beside those of the report: `rgd report --compare`."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from rgd.analysis import wording
 from rgd.analysis.figures import amount, moment
-
-Finding = dict[str, Any]
+from rgd.analysis.findings import Finding
 
 #: What is shown of both ranges.
-_PAIRS: Final = (
-    wording.rate("wanted"),
-    wording.rate("admitted"),
-    wording.LOWEST_MEAN,
-    wording.STARVED,
-)
+_PAIRS: Final = (*map(wording.rate, ("wanted", "admitted")), wording.LOWEST_MEAN, wording.STARVED)
 #: Headings of the table; `rows` gives the cells. The first three are words.
 COLUMNS: Final = (
     *("group", "kind", "dimension"),
@@ -23,16 +17,8 @@ COLUMNS: Final = (
 
 #: What is kept of a finding about the other range.
 _KEYS: Final = (
-    "wanted",
-    "admitted",
-    "quota",
-    "unmet",
-    "utilisation",
-    "jain_mean",
-    "lowest_ratio_mean",
-    "starved_s",
-    "from_ms",
-    "to_ms",
+    *("wanted", "admitted", "quota", "unmet", "utilisation", "jain_mean", "lowest_ratio_mean"),
+    *("starved_s", "from_ms", "to_ms"),
 )
 
 #: Groups that the sentences name; the table has them all.

@@ -40,10 +40,13 @@ ROUNDS_A_WINDOW_MAX: Final = 1.5
 
 Json = Any
 
+#: What `summarise` makes.
+Finding = dict[str, Json]
+
 
 def summarise(
     windows: GroupWindows, dimension: str, fairness: Fairness, *, window_ms: int, round_ms: float
-) -> dict[str, Json]:
+) -> Finding:
     """The findings about one dimension of a group's windows; lengths in ms."""
     rates = windows.rates[dimension]
     starved = find_starved(windows, fairness, window_ms, round_ms)
@@ -85,17 +88,8 @@ def summarise(
 
 #: The keys of a finding that a scenario's entry has too.
 WHAT_IF: Final = (
-    "quota",
-    "admitted",
-    "unmet",
-    "unused",
-    "utilisation",
-    "overshoot_max",
-    "jain_mean",
-    "lowest_ratio_mean",
-    "lowest_ratio",
-    "rounds_to_fair",
-    "starved_s",
+    *("quota", "admitted", "unmet", "unused", "utilisation", "overshoot_max", "jain_mean"),
+    *("lowest_ratio_mean", "lowest_ratio", "rounds_to_fair", "starved_s"),
 )
 
 

@@ -7,13 +7,13 @@ all the time have no row; there are at most `ROWS_MAX`.
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from rgd.analysis import figures
 from rgd.analysis.chunks import Floats
-from rgd.analysis.findings import WHOLE_PART_MIN
+from rgd.analysis.findings import WHOLE_PART_MIN, Finding
 from rgd.analysis.log_facts import LogFacts
 from rgd.analysis.page_tables import Cell, figures_of, table
 from rgd.analysis.tables import Plotted
@@ -27,8 +27,6 @@ CELLS_MAX: Final = 100
 FAIR: Final = 0.9
 #: How finely times are drawn.
 _STEPS: Final = 1000
-
-Finding = dict[str, Any]
 
 
 def cells_of(plotted: Plotted, facts: LogFacts) -> Floats:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis.asked import Asked
+from rgd.analysis.asked import Asked, check_named, near
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import Packet, joined, opened, packed, packet_of, unpacked
 from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.segments import Contents
 from rgd.analysis.tenants import groups_of, merged_attached
 
 if TYPE_CHECKING:
@@ -76,26 +77,35 @@ class Job:
         return any(segment.is_of_lake for segment in self.segments)
 
     def compare_clocks(self, context: "SparkContext") -> Timing:
-        """Learn from the records' headers how far clocks were off, and how long rounds are."""
+        """Learn from the records' headers how far clocks were off, and how long rounds are.
+
+        Raises:
+            NothingLogged: they know none of the groups that are asked about.
+        """
         import pyarrow as pa
 
         job = self
         sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
-        def read(segments: Iterable[Segment]) -> Iterator[bytes]:
+        def read(segments: Iterable[Segment]) -> Iterator[bytes | set[str]]:
             from rgd.analysis import minutes
             from rgd.analysis.headers import segment_headers
 
+            contents = Contents("all of the task's")
+            names = contents.groups if job.asked.names else None
             for segment in job.counted(segments):
                 batches = (
-                    minutes.headers_of(segment, sampling)
+                    minutes.headers_of(segment, sampling, names)
                     if segment.is_of_lake
-                    else segment_headers(segment, sampling, job.asked.within)
+                    else segment_headers(segment, sampling, job.asked.within, contents=contents)
                 )
                 yield from map(packet_of, batches)
+            yield near(job.asked.names, contents.groups)
 
-        packets = self._segments(context).mapPartitions(read).collect()
-        headers = pa.concat_tables([arrow(HEADERS).empty_table(), *map(opened, packets)])
+        made = self._segments(context).mapPartitions(read).collect()
+        check_named(self.asked, set().union(*(one for one in made if isinstance(one, set))))
+        packets = [opened(one) for one in made if isinstance(one, bytes)]
+        headers = pa.concat_tables([arrow(HEADERS).empty_table(), *packets])
         round_ms = round_length_ms(headers)
         rounds = logged_rounds(headers, sampling, round_ms)
         clocks = align_clocks(headers, round_ms)

@@ -32,14 +32,14 @@ from rgd.analysis.lake_names import (
 )
 from rgd.analysis.lake_schema import MINUTES, columns_of
 from rgd.analysis.minutes import MINUTE_MS
+from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
-from rgd.analysis.reading import Reducer
+from rgd.analysis.reading import Reducer, chunks
 from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow
-from rgd.analysis.segments import Contents, Logged, findings, read_segment
+from rgd.analysis.segments import Contents, Logged, read_segment, scan
 from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns
 from rgd.core.units import NS_PER_MS
-from rgd.errors import ConfigError, Fault
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.objects import Objects
 from rgd.wire.frame import Entry
@@ -68,9 +68,9 @@ def claim(out: str) -> None:
     with suppress(ObjectMissing):
         if objects.read_range(MARKER, 0, MARKER_BYTES_MAX) == MARK:
             return
-        raise _unfit(f"{out} is a lake of another version; name an empty folder or prefix")
+        raise unfit(f"{out} is a lake of another version; name an empty folder or prefix")
     if objects.names(""):
-        raise _unfit(f"{out} is not empty and no lake; name an empty folder or prefix")
+        raise unfit(f"{out} is not empty and no lake; name an empty folder or prefix")
     objects.replace(MARKER, MARK)
 
 
@@ -146,11 +146,7 @@ def _objects(out: str) -> Objects:
     try:
         return Objects(out)
     except ValueError as exc:
-        raise _unfit(str(exc)) from exc
-
-
-def _unfit(why: str) -> ConfigError:
-    return ConfigError(Fault("command line", "--out", why))
+        raise unfit(str(exc)) from exc
 
 
 def _keys(segment: Segment) -> list[str]:
@@ -159,9 +155,9 @@ def _keys(segment: Segment) -> list[str]:
     Behind it what it was known by if its first entry, or all of it, could not be read before. Empty: there may be an entry later.
     """
     source = segment.ranges()
-    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), findings(source))
+    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), scan(source))
     stored = list(islice((one for one in found if isinstance(one, Stored)), 2))
-    if not stored and not any(isinstance(one, Damaged) for one in findings(source)):
+    if not stored and not any(isinstance(one, Damaged) for one in scan(source)):
         return []
     sizes = [min(LENGTH_SIZE + len(one.data), KNOWN_BY_BYTES) for one in stored]
     known_by = [source.read(size, one.offset) for size, one in zip(sizes, stored, strict=True)]
@@ -251,16 +247,7 @@ def _table(table: str, columns: Columns) -> Any:
 def _chunks(found: Iterable[Logged]) -> Iterator[tuple[str, list[Logged]]]:
     """Records of one day, some at a time; in the order of the log."""
     for day, of_day in groupby(found, lambda logged: _day(logged.timestamp_ms)):
-        records: list[Logged] = []
-        rows = 0
-        for logged in of_day:
-            records.append(logged)
-            rows += len(logged.record.rows)
-            if rows >= CHUNK_ROWS_MAX:
-                yield day, records
-                records, rows = [], 0
-        if records:
-            yield day, records
+        yield from ((day, records) for records in chunks(of_day, CHUNK_ROWS_MAX))
 
 
 def _day(timestamp_ms: int) -> str:

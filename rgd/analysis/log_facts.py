@@ -54,9 +54,10 @@ class Stats:
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """The form in the column `stats`, without the attachments, which have rows of their own."""
-        values = asdict(replace(self, contents=replace(self.contents, attached=set())))
-        del values["contents"]["attached"]
+        """The form in the column `stats`, without the groups and attachments, which have rows of their own."""
+        contents = replace(self.contents, attached=set(), groups=set())
+        values = asdict(replace(self, contents=contents))
+        del values["contents"]["attached"], values["contents"]["groups"]
         return json.dumps(values)
 
     @classmethod

@@ -24,11 +24,18 @@ MINUTE_MS: Final = 60_000
 _NEVER_MS: Final = (1 << 63) - 1
 
 
-def headers_of(file: Segment, sampling: Sampling) -> Iterator[Any]:
-    """The sampled clocks in a file, as `pyarrow.RecordBatch`es of `schema.HEADERS`; only `rounds` have any."""
+def headers_of(file: Segment, sampling: Sampling, names: set[str] | None = None) -> Iterator[Any]:
+    """The sampled clocks in a file, as `pyarrow.RecordBatch`es of `schema.HEADERS`; only `rounds` have any.
+
+    `names` receives those of groups, which only `minutes` have.
+    """
     import pyarrow as pa
 
     if file.path.startswith(MINUTES):
+        if names is not None:
+            names.update(
+                filter(None, _read(file, {"group": "string"})["group"].unique().to_pylist())
+            )
         return
     headers = _read(file, HEADERS)
     is_kept = list(map(sampling.holds, headers["sequence"].to_pylist()))

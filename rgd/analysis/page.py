@@ -20,12 +20,10 @@ from rgd.analysis import compared, figures, heat, tables, what_if, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.chunks import Floats
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
-from rgd.analysis.findings import worst_first
+from rgd.analysis.findings import Finding, worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
 from rgd.analysis.page_tables import Cell, figures_of, headings, table
 from rgd.version import __version__
-
-Finding = dict[str, Any]
 
 #: Columns of the table of groups whose cells are words.
 _TEXT_COLUMNS: Final = 3

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rgd.analysis.wording import FAIR_JAIN, REFUSED_BY, Column, Finding
+from rgd.analysis.findings import Finding
+from rgd.analysis.wording import FAIR_JAIN, REFUSED_BY, Column
 
 
 @dataclass(frozen=True, slots=True)

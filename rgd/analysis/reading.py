@@ -99,13 +99,13 @@ def segment_pieces(
     contents = Contents(segment.name)
     reducer = Reducer(contents, window_ms, round_ms, asked.groups)
     found = read_segment(segment, contents, asked.within, timed=clocks.time_of)
-    for records in _chunks(reducer.records(found), rows_max):
+    for records in chunks(reducer.records(found), rows_max):
         yield from reducer.pieces(records).to_batches()
     yield from reducer.rest().to_batches()
 
 
-def _chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
-    """The records some at a time."""
+def chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
+    """The records some at a time, of about so many rows."""
     records: list[Logged] = []
     rows = 0
     for logged in found:

@@ -12,14 +12,14 @@ Parquet. The driver gets the findings, and draws the page from them and the wind
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import compared, figures, output, what_if, wording
+from rgd.analysis import compared, figures, output, tables, what_if, wording
 from rgd.analysis.asked import EVERYTHING, Asked, check_found
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment, find_segments, segments_within
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 #: Groups (with kind and dimension) with plots on the page, and on it or in files of their own; the rest are in the table.
 PLOTTED_MAX: Final = 24
 DRAWN_MAX: Final = 200
-#: Groups whose windows are read together.
-READ_TOGETHER: Final = 24
 
 #: Windows are whole milliseconds, and shorter than logs.
 WINDOW_S_MIN: Final = 0.001
@@ -222,7 +220,7 @@ def _write_pages(summary: Summary, staging: Path) -> None:
 
     on_page = summary.asked.top or PLOTTED_MAX
     drawn = worst_first(summary.groups)[: summary.asked.top or DRAWN_MAX]
-    sections = list(_sections(drawn, on_page, staging / output.WINDOWS, summary.facts))
+    sections = _sections(drawn, on_page, staging / output.WINDOWS, summary.facts)
     if len(sections) > on_page:
         (staging / output.GROUPS).mkdir()
     for section in sections[on_page:]:
@@ -235,31 +233,23 @@ def _write_pages(summary: Summary, staging: Path) -> None:
 
 def _sections(
     findings: Sequence[dict[str, Any]], on_page: int, windows: Path, facts: LogFacts
-) -> Iterator["Section"]:
-    """Draw findings; the windows of some groups are in memory at once."""
-    import pyarrow as pa
+) -> list["Section"]:
+    """Draw findings; the windows of one bucket are in memory at once."""
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
 
     from rgd.analysis.page import Section
 
-    stored = ds.dataset(windows, format="parquet")
-    for first in range(0, len(findings), READ_TOGETHER):
-        some = findings[first : first + READ_TOGETHER]
-        names = sorted({finding["group"] for finding in some})
-        # One row group after another: several at once are no faster here, and take 190 MiB more.
-        table = stored.to_table(
-            filter=pc.field("group").isin(names),
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
-            # Arrow's own allocator keeps what it had: 30 MiB.
-            memory_pool=pa.system_memory_pool(),
-        )
-        for number, finding in enumerate(some, first):
-            is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
-            file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"
-            yield Section.of(finding, table.filter(reduce(and_, is_its)), facts, file)
+    drawn: dict[int, Section] = {}
+    names = {finding["group"] for finding in findings}
+    for table in output.read_windows(windows, names, tables.DRAWN):
+        there = set(pc.unique(table["group"]).to_pylist())
+        for number, finding in enumerate(findings):
+            if finding["group"] in there:
+                is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
+                file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"
+                its = table.filter(reduce(and_, is_its))
+                drawn[number] = Section.of(finding, its, facts, file)
+    return [drawn[number] for number in sorted(drawn)]
 
 
 def _check_window(window_s: float | None, *, has_lake: bool) -> None:

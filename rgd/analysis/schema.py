@@ -64,14 +64,9 @@ ROWS: Final = _columns(
 #: (`rgd.analysis.pieces` says what the columns mean); or with only `stats`, what the segment is; or with
 #: only `group` and `stats`, whom the policies attach to the group.
 PIECES: Final = _columns(
-    group="string",
-    kind="string",
-    broker="string",
-    incarnation="string",
+    **dict.fromkeys(("group", "kind", "broker", "incarnation"), "string"),
     window="bigint",
-    from_ms="double",
-    to_ms="double",
-    period_ms="double",
+    **dict.fromkeys(("from_ms", "to_ms", "period_ms"), "double"),
     **{
         f"{amount}_{dimension}_{side}": "double"
         for amount in ("admitted", "wanted")
@@ -119,18 +114,9 @@ WINDOWS: Final = _columns(
     start_ms="bigint",
     seconds="double",
     policy="string",
-    admitted="double",
-    wanted="double",
-    refused="double",
-    recovered="double",
-    quota="double",
-    quota_max="double",
-    utilisation="double",
-    overshoot="double",
-    unmet="double",
-    unused="double",
-    jain="double",
-    lowest_ratio="double",
+    **dict.fromkeys(("admitted", "wanted", "refused", "recovered", "quota", "quota_max"), "double"),
+    **dict.fromkeys(("utilisation", "overshoot", "unmet", "unused"), "double"),
+    **dict.fromkeys(("jain", "lowest_ratio"), "double"),
     lowest_broker="string",
     brokers="array<struct<broker:string,admitted:double,wanted:double,refused:double,"
     "share:double,part:double,ratio:double,weight:bigint>>",

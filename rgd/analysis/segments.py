@@ -81,6 +81,8 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
+    #: Groups with rows.
+    groups: set[str] = field(default_factory=set)
     #: Entries of policies, and the groups with whom they attach to them (`rgd.analysis.tenants`).
     policies: int = 0
     attached: set[tuple[str, str]] = field(default_factory=set)
@@ -153,14 +155,14 @@ def read_segment(
     if only_headers is None and isinstance(within, TimeRange) and within.from_ms is not None:
         _note_head(source, contents)
     read = _Reading(contents, within, timed, on_policies)
-    entries = _entries(findings(source, start, end), within)
-    for found, record in LogReader().read_all(entries, headers=only_headers):
+    entries = _entries(scan(source, start, end), within)
+    for found, record in LogReader().read_all(entries, headers=only_headers, names=contents.groups):
         yield from read.found(found, record)
     if within.has_tail:
         yield from read.damage()
 
 
-def findings(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
+def scan(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
     """What there is in the bytes of a segment from `start` to `end`, entries or not."""
     reader = SegmentReader(start)
     for data in read_chunks(source, start, end):

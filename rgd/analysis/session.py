@@ -64,13 +64,10 @@ _JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnre
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.adaptive.coalescePartitions.enabled": "true",
-    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -109,6 +106,10 @@ def started(master: str | None = None) -> Iterator["SparkContext"]:
         tempfile.TemporaryDirectory(prefix="rgd-spark-", ignore_cleanup_errors=True) as scratch,
         _java(master, Path(scratch)) as context,
     ):
+        import pyarrow as pa
+
+        # Arrow's own allocator keeps what drawing had: 30 MiB.
+        pa.set_memory_pool(pa.system_memory_pool())
         yield context
 
 
@@ -288,6 +289,7 @@ def _settings_of(master: str | None, scratch: Path) -> dict[str, str]:
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.local.dir": str(scratch),
+        "spark.python.daemon.module": "rgd.analysis.worker_daemon",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.default.parallelism": str(cores),
     }

@@ -40,7 +40,7 @@ _REMEDIES: Final = (
         "or correct --master",
     ),
     (r"Master must", "correct --master: spark://HOST:PORT, k8s://URL, yarn or local[CORES]"),
-    (r"No space left on device", "free some space there or name another place, and repeat it"),
+    (r"No space left on device", "free some there, or in TMPDIR for Spark's files, and repeat it"),
     (
         r"^rgd\.storage\.errors\.ObjectMissing|^FileNotFoundError",
         "either it was replaced or deleted since this command began (by a conversion or by retention), then repeat it; "
@@ -85,4 +85,4 @@ def explained(failure: str) -> str:
         if line is not None:
             return f"{line[:_WORDS_MAX]}; {remedy}"
     cause = next((line for line in reversed(lines) if _EXCEPTION.match(line)), first)
-    return _OWN.sub("", cause)[:_WORDS_MAX]
+    return cause[:_WORDS_MAX] if (own := _OWN.sub("", cause)) == cause else own

@@ -5,7 +5,7 @@ in it) admitted and wanted nothing, and has no share.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from rgd.analysis.fairness import Fairness
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
+
+#: What `read` needs of a table, as Parquet names it.
+DRAWN: Final = (
+    *("group", "kind", "dimension", "start_ms", "seconds"),
+    *("quota", "jain", "lowest_ratio", "recovered"),
+    *(f"brokers.list.element.{name}" for name in ("broker", "admitted", "wanted", "share", "part")),
+)
 
 
 @dataclass(frozen=True, slots=True)

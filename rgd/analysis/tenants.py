@@ -11,6 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -82,9 +83,10 @@ def groups_of(tenants: frozenset[str], attached: Attached) -> list[str] | None:
     known = groups_by_tenant(attached)
     strange = sorted(tenants - known.keys())
     if strange:
-        some = ", ".join(sorted(known)[:TENANTS_NAMED_MAX]) or "none"
+        nearest = get_close_matches(strange[0], known, TENANTS_NAMED_MAX) or sorted(known)
+        some = ", ".join(nearest[:TENANTS_NAMED_MAX]) or "none"
         raise NothingLogged(
-            f"the logs attach no group to tenant {strange[0]!r}; of {len(known)} tenants the first are: {some}"
+            f"the logs attach no group to tenant {strange[0]!r}; of {len(known)} tenants the nearest are: {some}"
         )
     return sorted({group for tenant in tenants for group in known[tenant]})
 

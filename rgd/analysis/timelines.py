@@ -7,7 +7,7 @@ broker that had received sequence s of another was made after the record that th
 Law: `later` was made after `earlier` in every sighting, whatever was lost or late on the way. What is not
 known for sure (a peer's restart in an old record, a sequence before the log begins) is left out.
 
-A timeline consists of *pieces*: in one piece both clocks ran at the same pace. A wall clock that jumps
+A timeline consists of *spans*: in one span both clocks ran at the same pace. A wall clock that jumps
 against the monotonic one was set, or the machine slept, which only a comparison with other brokers shows.
 What the orders come to is `rgd.analysis.clocks`'s business.
 """
@@ -22,7 +22,7 @@ from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import low_bits
 from rgd.core.exchange.columns import Ints
 
-#: Jumps of one incarnation's clock that begin pieces; of more the largest count.
+#: Jumps of one incarnation's clock that begin spans; of more the largest count.
 JUMPS_MAX: Final = 64
 
 #: More than there are numbers of incarnations.
@@ -53,9 +53,9 @@ class Records:
     """The records of all timelines, one after the other."""
 
     timelines: tuple[Timeline, ...]
-    #: Of each record: its timeline, its piece (numbered through all timelines), its clocks.
+    #: Of each record: its timeline, its span (numbered through all timelines), its clocks.
     timeline: Ints
-    piece: Ints
+    span: Ints
     local_ms: Floats
     clock_ms: Floats
     #: Of each sighting the two records, by their numbers: `later` was made after `earlier`.
@@ -66,14 +66,14 @@ class Records:
         """The records of a timeline."""
         return _slice_of(self.timeline, number)
 
-    def of_piece(self, number: int) -> slice:
-        """The records of a piece."""
-        return _slice_of(self.piece, number)
+    def of_span(self, number: int) -> slice:
+        """The records of a span."""
+        return _slice_of(self.span, number)
 
     @property
-    def pieces(self) -> int:
-        """How many pieces there are."""
-        return int(self.piece[-1]) + 1 if len(self.piece) else 0
+    def spans(self) -> int:
+        """How many spans there are."""
+        return int(self.span[-1]) + 1 if len(self.span) else 0
 
 
 def gather_records(headers: Any, tolerance_ms: float) -> Records:
@@ -81,18 +81,18 @@ def gather_records(headers: Any, tolerance_ms: float) -> Records:
 
     Args:
         headers: a `pyarrow.Table` of `schema.HEADERS`.
-        tolerance_ms: a wall clock that jumps by more than this against the monotonic one begins a piece.
+        tolerance_ms: a wall clock that jumps by more than this against the monotonic one begins a span.
     """
     timelines, place = _timelines(headers)
     sizes = [len(one.sequence) for one in timelines]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    pieces = [_pieces(one, tolerance_ms) for one in timelines]
-    first = np.concatenate([[0], np.cumsum([one[-1] + 1 for one in pieces])])
+    spans = [_spans(one, tolerance_ms) for one in timelines]
+    first = np.concatenate([[0], np.cumsum([one[-1] + 1 for one in spans])])
     later, earlier = _sightings(headers, timelines, starts, place)
     return Records(
         timelines=tuple(timelines),
         timeline=np.repeat(np.arange(len(timelines)), sizes),
-        piece=_joined([one + number for one, number in zip(pieces, first, strict=False)], np.int64),
+        span=_joined([one + number for one, number in zip(spans, first, strict=False)], np.int64),
         local_ms=_joined([one.local_ms for one in timelines], np.float64),
         clock_ms=_joined([one.clock_ms for one in timelines], np.float64),
         later=later,
@@ -133,8 +133,8 @@ def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
     return timelines, place
 
 
-def _pieces(timeline: Timeline, tolerance_ms: float) -> Ints:
-    """The piece that each record is of, counted from 0."""
+def _spans(timeline: Timeline, tolerance_ms: float) -> Ints:
+    """The span that each record is of, counted from 0."""
     gained = np.abs(np.diff(timeline.clock_ms - timeline.local_ms))
     if (gained > tolerance_ms).sum() > JUMPS_MAX:
         tolerance_ms = float(np.partition(gained, -JUMPS_MAX - 1)[-JUMPS_MAX - 1])

@@ -1,25 +1,18 @@
 """What scenarios would have changed, in tables and words, beside what was logged and the model's own error."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rgd.analysis.figures import NOTHING, amount, count, percent, ratio, span
+from rgd.analysis.findings import Finding
 from rgd.analysis.scenarios import AS_LOGGED
-
-Finding = dict[str, Any]
 
 LOGGED: Final = "the log"
 
 #: Headings of the table of scenarios; `rows` gives the cells. The first three are words.
 COLUMNS: Final = (
-    "scenario",
-    "kind",
-    "dimension",
-    "admitted /s",
-    "of what was wanted",
-    "lowest mean ratio",
-    "starved groups",
-    "starved",
+    *("scenario", "kind", "dimension", "admitted /s", "of what was wanted", "lowest mean ratio"),
+    *("starved groups", "starved"),
 )
 
 #: What the model cannot know.

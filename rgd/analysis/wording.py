@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from rgd.analysis import log_wording
 from rgd.analysis.figures import (
@@ -16,10 +16,9 @@ from rgd.analysis.figures import (
     span,
     times,
 )
-from rgd.analysis.findings import STARVED_BELOW, worst_first
+from rgd.analysis.findings import STARVED_BELOW, Finding, worst_first
 from rgd.analysis.log_facts import LogFacts
 
-Finding = dict[str, Any]
 #: A column of figures: its heading, the key under which a finding has the figure, and the text for a finding.
 Column = tuple[str, str, Callable[[Finding], str]]
 

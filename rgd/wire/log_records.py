@@ -168,19 +168,24 @@ class LogReader:
         items: Iterable[tuple[_T, Entry | None]],
         *,
         headers: Callable[[int], bool] | None = None,
+        names: set[str] | None = None,
     ) -> Iterator[tuple[_T, Answer]]:
         """What the next entries hold, each with what came with it.
 
         Up to `ENTRIES_TOGETHER` entries, or of some `ROWS_TOGETHER` rows, are read together. With `headers` only records
         with a sequence for which it is true, their own or a peer's, are read, without their rows; others are None.
+        `names` receives the names of all groups with rows.
         """
-        held: list[tuple[_T, _Record | Answer]] = []
-        rows = 0
+        held, rows = list[tuple[_T, _Record | Answer]](), 0
         for item, entry in items:
             proto = None if entry is None else tried(_parsed, entry)
             if isinstance(proto, _Record):
                 rows += proto.chained.rows
-                if headers is not None and not any(map(headers, _sequences(proto))):
+                if names is not None:
+                    names.update(proto.chained.fresh.groups)
+                # 0: no report of it was received yet.
+                peers = (peer.sequence for peer in proto.peers if peer.sequence > 0)
+                if headers and not headers(proto.sequence) and not any(map(headers, peers)):
                     proto = None
             held.append((item, proto))
             if rows >= ROWS_TOGETHER or len(held) >= ENTRIES_TOGETHER:
@@ -237,12 +242,6 @@ def _parsed(entry: Entry) -> record_pb2.RoundRecord | PolicyPart | None:
         return _policies_part(proto)
     check_count(proto.period_ns, "period")
     return proto
-
-
-def _sequences(proto: _Record) -> Iterator[int]:
-    """A record's own sequence, and those of the peers of which it had a report."""
-    yield proto.sequence
-    yield from (peer.sequence for peer in proto.peers if peer.sequence > 0)
 
 
 def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:

@@ -299,9 +299,13 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
     [
         (Asked(TimeRange(START_MS + 10**9)), "no rows between --from and --to"),
         (Asked(compare=TimeRange(START_MS + 10**9)), "no rows between .* of --compare"),
-        (Asked(groups=frozenset({"bronze"})), "hold no usage of bronze"),
+        (
+            Asked(groups=frozenset({"gold", "golf"})),
+            "no usage of group 'golf' .*; near it are gold",
+        ),
+        (Asked(groups=frozenset({"free"}), scenarios=parse(["quota=gold:9"])), "usage of gold "),
         (Asked(tenants=frozenset({"acme"})), "attach no group to tenant 'acme'"),
-        (Asked(scenarios=parse(["quota=gold:9,quota=golf:9"])), "a quota for 'golf'"),
+        (Asked(scenarios=parse(["quota=gold:9,quota=golf:9"])), "usage of group 'golf' "),
     ],
 )
 def test_nothing_of_what_is_asked_is_one_line(

@@ -3,10 +3,9 @@
 Not covered: the layers in general (`make arch`).
 """
 
+import os
 import subprocess
 import sys
-
-import pytest
 
 HEAVY = ("pyspark", "pyarrow", "pandas")
 DAEMON = ("rgd.adapters", "rgd.app", "rgd.cli", "rgd.config", "asyncio", "aiohttp", "pydantic")
@@ -23,8 +22,11 @@ def test_the_door_loads_nothing_heavy() -> None:
     assert not loaded_by("rgd.analysis.report") & set(HEAVY)
 
 
-@pytest.mark.parametrize("module", ["rgd.analysis.reading", "rgd.analysis.evaluation"])
-def test_an_executor_loads_neither_the_daemon_nor_the_plots(module: str) -> None:
-    loaded = loaded_by(module)
+def test_workers_are_forked_with_their_modules_by_a_process_of_one_thread() -> None:
+    code = "import os, sys, rgd.analysis.worker_daemon; print(len(os.listdir('/proc/self/task')), *sys.modules)"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as Spark sets it
+    command = [sys.executable, "-c", code]
+    threads, *loaded = subprocess.check_output(command, env=environment, text=True).split()
 
-    assert not loaded & {*DAEMON, "pandas"}
+    assert (threads, {*DAEMON, "pyarrow", "pandas"} & {*loaded}) == ("1", set())
+    assert {"pyspark.worker", "rgd.analysis.reading", "rgd.analysis.evaluation"} <= {*loaded}

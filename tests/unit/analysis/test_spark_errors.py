@@ -86,3 +86,4 @@ def test_an_error_of_java_becomes_an_error_of_the_report() -> None:
 def test_an_error_of_a_task_is_told_in_its_own_words() -> None:
     said = OF_A_WORKER.replace("pyarrow.lib.ArrowInvalid", "rgd.analysis.errors.BadLake")
     assert explained(said) == "0 bytes"
+    assert explained("rgd.analysis.errors.BadLake: " + 400 * "x") == 400 * "x"
