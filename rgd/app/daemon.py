@@ -53,6 +53,7 @@ from rgd.core.broker.effects import (
 from rgd.core.broker.events import (
     Event,
     GroupsAsked,
+    GroupsResumed,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -64,7 +65,8 @@ from rgd.core.broker.events import (
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
-from rgd.core.policies.model import GroupKey
+from rgd.core.gate.local import LocalGate
+from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
@@ -75,6 +77,9 @@ from rgd.wire.dialect import CompactDialect
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
+
+#: Groups that another plane gave slots, in one go.
+GROUPS_SLICE: Final = 500
 
 #: Rest between two slices of the core's work, and between two large reports.
 SLICE_REST_S: Final = 0.001
@@ -140,6 +145,9 @@ class Agreeing(Looks):
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.gate.news.on_news = self._poked.set
+        #: Whether `run` has begun, and whether the core was started.
+        self._is_up = False
+        self._started = asyncio.Event()
         # Before any door opens: nothing is decided without policies.
         self._on_snapshot(parts.policies.snapshot(), 0)
 
@@ -190,7 +198,7 @@ class Agreeing(Looks):
         await self.parts.usage_log.open()
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.start()
-        self._handle(Started(self.now()))
+        self._start()
         on_up()
         async with asyncio.TaskGroup() as tasks:
             works: dict[str, Callable[[], Awaitable[None]]] = {
@@ -270,6 +278,7 @@ class Agreeing(Looks):
                 await self._rest()
 
     async def _follow_exchange(self) -> None:
+        await self._started.wait()
         if not self.traffic.is_reached:
             await reach(self._join, "exchange", self._notes)
             self.traffic.reached()
@@ -383,6 +392,17 @@ class Agreeing(Looks):
             outdated_s=self._round_s,
         )
 
+    def _resume(self) -> None:
+        """Take over the groups of the gate whose plane has gone."""
+        groups: list[tuple[GroupKey, Rates]] = []
+        gate = self.core.gate
+        # All of them before the first gets a slot id, because that changes which are there.
+        while some := gate.ask(LocalGate.groups_in_use, len(groups), GROUPS_SLICE, self.now()):
+            groups += some
+        for begin in range(0, len(groups), GROUPS_SLICE):
+            some = groups[begin : begin + GROUPS_SLICE]
+            self._handle(GroupsResumed(self.now(), tuple(some)))
+
     @property
     def _round_s(self) -> float:
         return self.core.settings.round_ns / NS_PER_S
@@ -412,6 +432,18 @@ class Agreeing(Looks):
         known = self.parts.policies.is_known
         self.recorder.policies(snapshot, policies_hash)
         self._handle(PoliciesChanged(self.now(), snapshot, policies_hash, known))
+        if self._is_up:
+            self._start()
+
+    def _start(self) -> None:
+        """Start the core; one that takes over does so with the first policies, because the gate has groups."""
+        self._is_up = True
+        if self._started.is_set() or (self.core.resumes and not self.parts.policies.is_known):
+            return
+        self._started.set()
+        if self.core.resumes:
+            self._resume()
+        self._handle(Started(self.now()))
 
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at

@@ -8,7 +8,7 @@ dataclass of its own filled from the settings; lower layers read no settings.
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -172,17 +172,23 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     return assemble(settings, url, core_of(settings), RgdDaemon)
 
 
-def core_of(settings: Settings, gate: Gate | None = None, incarnation: int | None = None) -> Broker:
+def core_of(
+    settings: Settings,
+    gate: Gate | None = None,
+    incarnation: int | None = None,
+    former: Mapping[tuple[int, int], int] | None = None,
+) -> Broker:
     """The core of a daemon.
 
     Args:
         settings: every setting.
         gate: answers requests; None: the core makes its own.
         incarnation: of this daemon; None: a new one.
+        former: as `Broker`.
     """
     sender = Sender(settings.broker.name, incarnation or new_incarnation())
     stored = _known_peers(settings).load()
-    return Broker(core_settings(settings, sender, stored), SystemClock.now(), gate)
+    return Broker(core_settings(settings, sender, stored), SystemClock.now(), gate, former)
 
 
 def assemble(

@@ -7,6 +7,7 @@ import asyncio
 import signal
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 
@@ -76,3 +77,27 @@ async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) 
     assert await daemon.stop() == 0
     assert not plane.is_running()
     assert records(tmp_path)[-1].last
+
+
+async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Path) -> None:
+    daemon = daemon_in_two(tmp_path)
+    await daemon.start()
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+        for _ in range(2):
+            before = len(records(tmp_path))
+            while len(records(tmp_path)) == before:
+                await client.acquire({"group": "gold"})
+            plane = plane_of(daemon)
+            plane.kill()
+            while plane.is_running() or "plane" in str(await client.readiness()):
+                # Not one of them waits for the plane, and none is lost.
+                assert (await client.acquire({"group": "gold"}))["granted"]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{daemon.base}/metrics") as page,
+        ):
+            assert "rgd_plane_restarts_total 2.0" in await page.text()
+    assert await daemon.stop() == 0
+    logged = records(tmp_path)
+    assert len({record.sender for record in logged}) == 1
+    assert [record.sequence for record in logged] == sorted(record.sequence for record in logged)

@@ -392,6 +392,11 @@ METRICS: Final = (
     # The door.
     HTTP_REQUEST_SECONDS,
     Metric(
+        "rgd_plane_restarts_total",
+        MetricType.COUNTER,
+        "Processes that agree with the other brokers which took over from one that ended (`broker.processes: 2`).",
+    ),
+    Metric(
         "rgd_http_credentials_old",
         MetricType.GAUGE,
         "1: the file of tokens, or the certificate, changed and cannot be used; the old ones stay in force.",

@@ -1,5 +1,6 @@
 """What a plane begins with; the gate has it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rgd.config.settings import Settings
@@ -13,3 +14,5 @@ class Birth:
     #: Of the exchange; the embedded one is the gate's.
     url: str
     incarnation: int
+    #: The sequences that the plane before noted; None: it is the first.
+    former: Mapping[tuple[int, int], int] | None

@@ -1,10 +1,14 @@
 """What the gate's process is: the buckets, their answers, and what the plane tells of itself.
 
-Law: it goes on answering while there is no plane, with the policies and rates that it has.
+Law: it goes on answering while there is no plane, with the policies and rates that it has; once `exchange.isolation_hold_rounds`
+are over, with those of `exchange.on_isolation`, until a plane tells rates again.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Final
+
+import structlog
 
 from rgd.app.answering import Answering
 from rgd.app.clock import Clock
@@ -13,13 +17,15 @@ from rgd.app.planes.gate_end import GateEnd
 from rgd.app.process import Halted
 from rgd.core.gate.local import LocalGate
 from rgd.core.gate.policy_parts import Part, PolicyParts
-from rgd.core.policies.model import LocalLimit
+from rgd.core.policies.model import LocalLimit, OnIsolation
 from rgd.core.policies.snapshot import Changes
 from rgd.core.units import Nanos
 from rgd.ports.answers import Health
 
 #: Most groups of one note: each takes the plane some 60 us.
 NOTE_GROUPS_MAX: Final = 64
+
+_log = structlog.get_logger("rgd.daemon")
 
 _STARTING: Final = Health(ready=False, degraded=("starting: shares are not known yet",))
 
@@ -30,17 +36,27 @@ class GateProcess(Answering):
     Args:
         gate: has the buckets.
         clock: the time.
+        on_isolation: what to grant after the hold.
+        hold_s: how long rates hold without a plane.
     """
 
-    def __init__(self, gate: LocalGate, clock: Clock) -> None:
+    def __init__(
+        self, gate: LocalGate, clock: Clock, on_isolation: OnIsolation, hold_s: float
+    ) -> None:
         self.gate = gate
         self.limiter, self.leases = gate.limiter, gate.leases
         self.now = clock.now
         self.errors = InternalErrors(clock.now, lambda reason: self.fail(Halted(reason)))
         self._loop = asyncio.get_running_loop()
+        self._on_isolation = on_isolation
+        self._hold_s = hold_s
         self._end: GateEnd | None = None
+        #: Whether a plane put policies in force, and whether the one that is there did.
+        self.had_plane = self._has_policies = False
         self._parts = PolicyParts()
         self._health = _STARTING
+        #: Whether the last plane that has gone was ready.
+        self._was_ready = False
         #: What the plane's process lacks just now, if it does not run.
         self.plane_trouble: str | None = None
         self._is_draining = self._is_noting = False
@@ -66,11 +82,24 @@ class GateProcess(Answering):
 
     def attach(self, end: GateEnd) -> None:
         """A plane is there."""
-        self._end, self._parts = end, PolicyParts()
+        while self.gate.forget_slots():
+            pass
+        self._end, self._parts, self._has_policies = end, PolicyParts(), False
 
     def detach(self, trouble: str) -> None:
         """The plane has gone."""
-        self._end, self.plane_trouble = None, trouble
+        self._end, self.plane_trouble, self._was_ready = None, trouble, self._health.ready
+        self._forget()
+        self._loop.call_later(self._hold_s, self._isolate)
+
+    def _forget(self) -> None:
+        if self._end is None and self.gate.forget_slots():
+            self._loop.call_soon(self._forget)
+
+    def _isolate(self) -> None:
+        if not self.gate.is_led:
+            _log.warning("no plane has told shares", shares=self._on_isolation.value)
+            self.gate.isolate(self._on_isolation, self.now())
 
     def note(self, name: str, *args: object) -> None:
         """Have the plane's host do something, if there is one."""
@@ -103,11 +132,16 @@ class GateProcess(Answering):
 
     def put_policies(self, of_broker: LocalLimit, now: Nanos, changes: Changes | None) -> None:
         """Put the policies of all parts in force."""
+        # Which changes those are of another plane's policies it cannot know.
+        changes = changes if self._has_policies else None
+        self.had_plane = self._has_policies = True
         self.gate.set_policies(self._parts.snapshot(of_broker), now, changes)
 
     def say_health(self, health: Health) -> None:
-        """What `/readyz` says from now on."""
-        self._health, self.plane_trouble = health, None
+        """What `/readyz` says from now on; while a plane takes over, its gate has the shares of the one before."""
+        takes_over = self._was_ready and not self.gate.is_led
+        self._health = replace(health, ready=health.ready or takes_over)
+        self.plane_trouble = None
 
     def fail(self, error: Exception) -> None:
         """This daemon has to end, with this error."""

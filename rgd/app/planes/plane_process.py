@@ -103,7 +103,7 @@ async def _run(
 ) -> None:
     settings = birth.settings
     async with AsyncExitStack() as stack:
-        core = core_of(settings, gate, birth.incarnation)
+        core = core_of(settings, gate, birth.incarnation, birth.former)
         daemon, exposition = assemble(settings, birth.url, core, Agreeing)
         stack.push_async_callback(daemon.close)
         host.daemon = daemon

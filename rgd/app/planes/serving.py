@@ -106,7 +106,10 @@ class Serving(GateProcess):
     """
 
     def __init__(self, settings: Settings, url: str, *, insecure: bool) -> None:
-        super().__init__(LocalGate(_gate_settings(settings)), SystemClock())
+        exchange = settings.exchange
+        hold_s = exchange.isolation_hold_rounds * exchange.round_ms / 1000
+        gate = LocalGate(_gate_settings(settings))
+        super().__init__(gate, SystemClock(), exchange.on_isolation, hold_s)
         self._settings = settings
         self._url = url
         self._incarnation = new_incarnation()
@@ -119,7 +122,7 @@ class Serving(GateProcess):
             observe=self._answers.observe_answer,
         )
         self.credentials = Credentials(self.front, settings.http)
-        silent_s = settings.exchange.expiry_rounds * settings.exchange.round_ms / 2000
+        silent_s = exchange.expiry_rounds * exchange.round_ms / 2000
         self.runner = PlaneRunner(
             lambda: GateEnd(self.gate, self, self.errors, self.now),
             begun=self._begun,
@@ -158,15 +161,16 @@ class Serving(GateProcess):
         await self._relay.attach(relay)
 
     def _ended(self, how: str) -> None:
-        self.detach(f"its process {how}")
-        # To come back is yet to be built.
-        self.fail(Unavailable(f"the plane's process {how}; see the log"))
+        self.detach(f"its process {how}; another one takes over")
+        if not self.had_plane:
+            self.fail(Unavailable(f"the plane's process {how}; see the log"))
 
     # What the plane calls.
 
     def birth(self) -> Birth:
         """What a plane begins with."""
-        return Birth(self._settings, self._url, self._incarnation)
+        former = self.gate.sequences if self.had_plane else None
+        return Birth(self._settings, self._url, self._incarnation, former)
 
     def open_doors(self, routes: Iterable[Route]) -> None:
         """Pass these calls on from now on."""
@@ -181,6 +185,7 @@ class Serving(GateProcess):
         return [
             *self.front.samples(),
             *self.credentials.samples(),
+            Sample("rgd_plane_restarts_total", (), self.runner.restarts),
             *(Sample("rgd_internal_errors_total", (where,), count) for where, count in errors),
         ]
 

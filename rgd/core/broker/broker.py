@@ -102,7 +102,7 @@ class Broker:
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        self._resumes = former is not None
+        self.resumes = former is not None
         self.identity = Identity(settings, former)
         self.peers = peers_of(settings)
         self.index = GroupIndex(settings.bounds.exchange)
@@ -110,7 +110,7 @@ class Broker:
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
         self.gate = gate or gate_of(settings, self._first_share)
         self.sharing = Sharing(
-            settings, self.usage, self.peers, self.link, self.gate, resumes=self._resumes
+            settings, self.usage, self.peers, self.link, self.gate, resumes=self.resumes
         )
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
@@ -139,8 +139,8 @@ class Broker:
         sources = self._sources()
         self.publisher = Publisher(settings, sources, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self.rounds.is_resuming = self._resumes
-        self.membership.awaits_own_state = self._resumes and settings.shards == 1
+        self.rounds.is_resuming = self.resumes
+        self.membership.awaits_own_state = self.resumes and settings.shards == 1
         self._is_started = self._knows_policies = False
         #: No wake is due before this, because one raised; and how many in a row raised.
         self._resumes_at = now
@@ -285,7 +285,7 @@ class Broker:
     def _on_started(self, event: Started) -> list[Effect]:
         self._is_started = self.publisher.is_started = True
         self.exchange_state.start(event.now)
-        self.name.start(event.now, resumes=self._resumes)
+        self.name.start(event.now, resumes=self.resumes)
         self.gate.note_sequences(self.identity.used())
         self._round_end = Nanos(event.now + self.settings.round_ns)
         return [self.publisher.hello(event.now)]
@@ -378,7 +378,7 @@ class Broker:
         return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
-        if self._resumes and not (event.known or self._knows_policies):
+        if self.resumes and not (event.known or self._knows_policies):
             # The gate goes on with those that it has.
             return []
         self._knows_policies = event.known
