@@ -116,16 +116,6 @@ def messages_of(group: Group) -> int:
     return group.quota.publish.messages or 0
 
 
-def with_bytes(rate: int) -> Callable[[Value], Group]:
-    """A merge of another field than `one_more`'s."""
-
-    def merge(known: Value) -> Group:
-        group = known if isinstance(known, Group) else Group("gold")
-        return replace(group, quota=replace(group.quota, dispatch=Rates(bytes=rate)))
-
-    return merge
-
-
 def last_record(bus: MemoryBus, key: str = GOLD) -> PolicyRecord:
     """What a compaction would leave of a key."""
     return decode_policy(key, bus.table[key])

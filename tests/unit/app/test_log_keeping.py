@@ -156,3 +156,21 @@ async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
     assert held["rgd_remote_log_size_bytes"] == sum(one.size for one in uploader.state.segments)
     await keeper.close()
     assert keeper.samples() == []
+
+
+async def test_segments_that_count_again_are_held_until_they_are_in_a_tier(
+    folder: Path, tmp_path: Path
+) -> None:
+    clock = SetClock()
+    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
+    uploader.cycle()
+    keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
+    for segment in segments_in(folder):
+        segment.unlink()
+    # The writer asks when it has closed the first one, before that is among the closed ones.
+    log = keeper._kept
+    assert isinstance(log, StillLog)
+    log.next_index = 10
+    assert held_by(keeper) == {"tier": 9}
+    write_log(folder, pendings(COUNT, step_ms=11), SETTINGS)
+    assert held_by(keeper) == {"tier": 0}

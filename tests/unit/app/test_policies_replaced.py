@@ -91,6 +91,37 @@ async def test_only_what_the_table_took_counts_as_written_back() -> None:
         assert policies.figures().written_back == 1
 
 
+class StubbornStore(MemoryPolicyStore):
+    """Cannot be opened again for a while."""
+
+    is_away = False
+
+    async def open(self) -> list[tuple[str, bytes]]:
+        if self.is_away:
+            raise ExchangeDown("refused")
+        return await super().open()
+
+
+async def test_what_is_in_force_counts_as_old_until_the_table_was_read_again() -> None:
+    bus = MemoryBus()
+    policies = table(store := StubbornStore(bus), "one")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        store.is_away = True
+        bus.cut_table("no answer within 3 s")
+        await until(lambda: "refused" in (policies.trouble or ""))
+        assert policies.figures().is_old
+        assert policies.snapshot().groups == {"gold": gold(1000)}
+        with pytest.raises(ExchangeDown, match="refused; try again"):
+            await policies.change(GOLD, one_more)
+        written = len(bus.records)
+        store.is_away = False
+        await until(lambda: policies.trouble is None)
+        assert not policies.figures().is_old
+        # Nothing was kept to be written later.
+        assert len(bus.records) == written
+
+
 async def test_a_change_in_progress_when_the_table_is_lost_gets_that_error() -> None:
     class Deaf(MemoryPolicyStore):
         async def put(self, key: str, value: bytes) -> None:
