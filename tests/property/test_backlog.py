@@ -7,7 +7,7 @@ figures are in tests/unit/core/backlog.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.backlog.estimate import KEPT_PERCENT, oldest_of, positions_of, unacknowledged
+from rgd.core.backlog.estimate import KEPT_PERCENT, positions_of, unacknowledged
 from rgd.core.backlog.model import (
     Ledger,
     Position,
@@ -80,16 +80,6 @@ def test_ages_are_never_negative_and_grow_with_time(
     assert found is not None
     if found.checked is not None and found.checked.age_ms is not None:
         assert found.checked.age_ms >= after_s * 1000
-
-
-@given(reports())
-def test_the_size_is_the_sum_of_the_ledgers_from_the_oldest_entry_on(report: TopicBacklog) -> None:
-    oldest, places = oldest_of(report), [position for position, _ in positions_of(report)]
-    assert (oldest is None) == (not places)
-    if oldest is not None:
-        assert oldest.position == min(places)
-        rest = [ledger.bytes for ledger in report.ledgers if ledger.id >= oldest.position.ledger]
-        assert oldest.size_bytes == sum(rest)
 
 
 @given(reports())

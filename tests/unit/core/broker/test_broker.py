@@ -26,7 +26,7 @@ LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in 
 # Before the start.
 
 
-def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) -> None:
+def test_before_its_start_a_broker_sends_nothing_and_needs_no_wake(desk: Desk) -> None:
     assert desk.wake_at is None
     assert desk.wake(5000) == ()
     desk.ask(1, at=5000)
@@ -70,7 +70,7 @@ def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -
 
 
 @pytest.mark.slow
-def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> None:
+def test_messages_between_the_slices_are_applied_at_once(live: Desk) -> None:
     live.run(2005, 2499)
     ask_of_many(live, 2500)
     live.run(2500, 2999)
@@ -115,7 +115,7 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
 # Answers.
 
 
-def test_a_hello_and_a_question_to_us_are_answered_with_everything_we_told(live: Desk) -> None:
+def test_a_hello_and_an_ask_are_answered_with_everything_advertised(live: Desk) -> None:
     live.ask(20, at=2100)
     live.run(2100, 3000)
     for message, at in ((Hello(LATER), 3100), (Ask(LATER, "b1"), 3400)):
@@ -142,7 +142,7 @@ def test_whoever_asks_whether_we_live_waits_for_the_least_interval_and_any_word_
     assert live.rests_until(4000)
 
 
-def test_several_who_ask_get_one_answer_when_the_first_is_due(live: Desk) -> None:
+def test_several_asks_get_one_answer_when_the_first_is_due(live: Desk) -> None:
     for asker in (LATEST, LATER, LATEST):
         live.hear(Hello(asker), 2100)
     assert live.rests_until(2300)

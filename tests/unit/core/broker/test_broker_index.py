@@ -63,7 +63,7 @@ class House:
 
 
 @pytest.mark.parametrize("has_row", [True, False])
-def test_shares_are_reckoned_with_another_row_in_place_of_ours_alone(has_row: bool) -> None:
+def test_shares_are_computed_with_another_row_in_place_of_ours_alone(has_row: bool) -> None:
     house = House()
     house.tell("z", usage(90), usage(10, group="trial"))
     house.tell("a", usage(10))

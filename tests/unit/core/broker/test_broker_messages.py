@@ -50,7 +50,7 @@ def test_a_word_of_ours_that_comes_late_or_twice_changes_nothing(live: Desk) -> 
     assert live.rests_until(5000)
 
 
-def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: Desk) -> None:
+def test_after_a_lost_message_everything_is_sent_again(live: Desk) -> None:
     live.ask(20, at=2010)
     live.wake(3000)
     live.said.clear()
@@ -66,7 +66,7 @@ def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: D
     assert live.rests_until(5000)
 
 
-def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
+def test_a_full_report_that_lacks_rows_is_not_sent_again_at_once(live: Desk) -> None:
     """Else a broker with more rows than a map takes would never be silent again."""
     while live.broker.identity.sequence < 9:
         live.broker.identity.next_sequence()
@@ -117,7 +117,7 @@ def test_policies_that_may_overshoot_are_not_held_to_the_sum(seat: Seat) -> None
     assert total > 100_000
 
 
-def test_a_row_of_nobody_live_is_a_bug() -> None:
+def test_a_row_of_a_broker_that_is_not_live_is_a_bug() -> None:
     desk = Desk()
     desk.broker.usage.apply(report("b9", usage(5, kind=Kind.DISPATCH)))
     with pytest.raises(InvariantBroken, match="b9"):

@@ -108,7 +108,7 @@ def test_broken_invariants_are_not_contained(live: Desk, monkeypatch: pytest.Mon
         live.hear(report("b2"), 2100)
 
 
-def test_peers_are_told_everything_again_after_a_round_that_raised(
+def test_peers_receive_everything_again_after_a_round_that_raised(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.ask(1, 2500)

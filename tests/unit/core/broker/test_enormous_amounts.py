@@ -18,7 +18,7 @@ from rgd.core.units import (
 from tests.unit.core.values import BUCKETS
 
 
-def test_a_debt_that_takes_ages_to_pay_is_told_as_a_wait_that_fits_64_bits() -> None:
+def test_a_debt_that_takes_ages_to_pay_is_a_wait_that_fits_64_bits() -> None:
     level = LevelState(Level.BROKER, BUCKETS)
     level.set_rates(Rates(QUOTA_MAX * MILLI), Rates(QUOTA_MAX * MILLI), Nanos(0))
     level.take(10 * QUOTA_MAX, 0)

@@ -42,7 +42,7 @@ def believed_from(desk: Desk, since: float) -> float:
     return now
 
 
-def test_nobody_is_believed_before_a_namesake_would_have_answered(seat: Seat) -> None:
+def test_peers_are_not_trusted_before_a_duplicate_name_would_have_answered(seat: Seat) -> None:
     desk = seat(expected_brokers=2)
     desk.start()
     desk.read_back(5)

@@ -28,7 +28,7 @@ def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Se
     assert desk.believes() is Mode.EQUAL
 
 
-def test_while_it_holds_it_speaks_four_times_a_round_so_that_some_word_comes_back(
+def test_while_isolated_it_sends_four_times_a_round(
     live: Desk,
 ) -> None:
     live.wake(3000)
@@ -59,7 +59,7 @@ def cut_off(desk: Desk, until: float = 6500) -> None:
     desk.said = desk.said[-1:]
 
 
-def test_back_later_what_was_told_before_is_no_answer(live: Desk) -> None:
+def test_back_later_reports_received_before_are_no_answer(live: Desk) -> None:
     live.hear(report("b2", usage(500)), 2100)
     cut_off(live)
     live.read_back(6500)

@@ -11,7 +11,7 @@ def link() -> Link:
     return Link(patience_ns=ms(1100), damping_max_ns=ms(100))
 
 
-def test_a_raise_settles_for_the_longest_delay_seen_but_no_longer_than_the_most() -> None:
+def test_an_increase_is_delayed_by_the_longest_delay_seen_up_to_the_most() -> None:
     one = link()
     assert one.damping_ns == ms(100)
     for sequence, delay in ((1, 30), (2, 20)):

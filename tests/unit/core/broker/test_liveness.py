@@ -71,7 +71,7 @@ def test_a_message_that_is_due_is_sent_before_the_next_slice_of_work(
     assert done["slices"] > before
 
 
-def test_a_broker_whose_rounds_end_slowly_is_heard_of_in_time(live: Desk) -> None:
+def test_a_broker_whose_rounds_end_slowly_reports_in_time(live: Desk) -> None:
     live.run(2005, 2499)
     ask_of_many(live, 2500, count=20 * BOUNDS.rounds.slice_groups)
     live.run(2500, 2999)

@@ -90,7 +90,7 @@ def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> 
 # Leaving.
 
 
-def test_who_says_goodbye_is_forgotten_at_once(live: Desk) -> None:
+def test_a_broker_that_sends_goodbye_is_forgotten_at_once(live: Desk) -> None:
     wants_all(live)
     live.hear(report("b2", usage(500)), 2100)
     live.hear(report("b3", usage(500)), 2100)
@@ -119,7 +119,7 @@ def test_who_is_silent_for_longer_than_expiry_rounds_is_forgotten(live: Desk) ->
     assert live.broker.usage.brokers() == set()
 
 
-def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk) -> None:
+def test_of_many_silent_brokers_one_is_forgotten_at_a_time(live: Desk) -> None:
     # Requests are answered in between, because each may have thousands of rows.
     names = {f"b{number}" for number in range(2, 7)}
     for name in sorted(names):

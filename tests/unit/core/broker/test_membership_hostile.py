@@ -75,7 +75,7 @@ def test_a_sequence_beyond_reach_is_counted_and_changes_nothing(live: Desk) -> N
 # Weights.
 
 
-def test_a_weight_beyond_bounds_counts_as_the_bound_and_is_said_once(live: Desk) -> None:
+def test_a_weight_beyond_bounds_counts_as_the_bound_and_is_reported_once(live: Desk) -> None:
     wants_all(live)
     (alarm,) = [
         effect

@@ -88,7 +88,7 @@ def test_whom_a_new_daemon_yields_to(desk: Desk, other: Sender, claim: Claim, go
 # The owner.
 
 
-def test_an_owner_that_hears_another_hello_shows_that_it_lives_and_stays(live: Desk) -> None:
+def test_an_owner_that_receives_another_hello_reports_and_stays(live: Desk) -> None:
     settled(live)
     assert live.hear(Hello(HIGHER), 5200) == (CONFLICT,)
     (word,) = reports(live.wake(5200))
@@ -140,7 +140,7 @@ def test_where_both_yielded_the_lower_one_takes_the_name_back(seat: Seat) -> Non
     assert codes(lower.hear(said_by(HIGHER, Claim.YIELDED), 5210)) == [AlarmCode.NAME_BACK]
 
 
-def test_one_that_yielded_and_hears_nothing_at_all_waits_for_its_end(live: Desk) -> None:
+def test_one_that_yielded_and_receives_nothing_waits_for_its_end(live: Desk) -> None:
     yielding(live)
     effects: list[Effect] = []
     while live.now < ms(15_100):

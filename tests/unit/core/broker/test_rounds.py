@@ -26,7 +26,7 @@ def test_a_round_tells_what_was_asked_for_in_it() -> None:
     assert house.told() == {"gold": gold, "trial": trial}
 
 
-def test_nothing_asked_is_nothing_told_or_logged() -> None:
+def test_without_requests_nothing_is_advertised_or_logged() -> None:
     house = House()
     assert house.end(1000) == []
     house.ask(0, at=1000)
@@ -64,7 +64,7 @@ def test_an_unlimited_rate_is_logged_as_such() -> None:
 # Idle.
 
 
-def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
+def test_a_deleted_group_is_advertised_as_zero_and_not_logged() -> None:
     house = House()
     house.ask(20, at=0)
     house.end(1000)
@@ -80,7 +80,7 @@ def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
 # Early reports.
 
 
-def test_what_was_refused_and_not_told_is_called_out_and_told_early() -> None:
+def test_refusals_that_were_not_advertised_are_reported_early() -> None:
     house = House()
     house.ask(100, at=0)
     assert house.early(50) == []

@@ -84,7 +84,7 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
 
 
 @pytest.mark.parametrize("is_told_before", [True, False])
-def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_before: bool) -> None:
+def test_a_group_that_leaves_between_slices_is_idle_once(is_told_before: bool) -> None:
     house = House(small(block_rows=1, slice_groups=1))
     mirror = UsageMap()
     names = ("gold", "trial")
@@ -106,7 +106,7 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_befor
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
-def test_a_group_that_went_and_came_back_is_counted_anew() -> None:
+def test_a_group_that_went_and_came_back_is_counted_from_zero() -> None:
     house = House()
     house.ask(30, at=0)
     house.end(1000)

@@ -53,7 +53,7 @@ def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: 
     assert [share for _, share, _ in house.applied] == [rates(100), rates(100), UNLIMITED]
 
 
-def test_a_share_that_was_not_reckoned_anew_is_a_bug() -> None:
+def test_a_share_that_was_not_recomputed_is_a_bug() -> None:
     house = House()
     house.peer(usage(90))
     house.use()
@@ -111,7 +111,7 @@ def test_a_group_whose_policies_are_still_to_be_read_has_its_new_share_when_it_i
     assert house.sharing.first_share(half, Kind.PUBLISH, START)[1] == rates(25)
 
 
-def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(house: House) -> None:
+def test_idle_groups_are_read_in_slices_and_missing_ones_are_given_up(house: House) -> None:
     house.use(100)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
     assert house.sharing.awaits(key())

@@ -44,7 +44,7 @@ def records(effects: list[Effect]) -> list[RoundRecord]:
 
 
 @pytest.mark.parametrize("asked", [ASKED, NAMED])
-def test_deny_refuses_everything_and_says_when_to_try_again(asked: Request) -> None:
+def test_deny_refuses_everything_with_a_retry_after(asked: Request) -> None:
     answer = blind(OnUnknown.DENY).limiter.acquire(asked, Nanos(1))
     assert isinstance(answer, PoliciesUnknown)
     assert answer.retry_after_ms > 0
@@ -85,7 +85,7 @@ def test_as_soon_as_policies_are_known_they_decide() -> None:
     assert answer.governed
 
 
-def test_who_denies_is_not_ready_and_says_why() -> None:
+def test_a_broker_that_denies_is_not_ready_and_says_why() -> None:
     denying, allowing = blind(OnUnknown.DENY), blind(OnUnknown.ALLOW)
     for broker, ready, word in ((denying, False, "refused"), (allowing, True, "granted")):
         wake(broker, 3)

@@ -9,7 +9,7 @@ from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.level import LevelState
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension, Nanos, Pair
-from tests.unit.core.values import BUCKETS, ms, rates
+from tests.unit.core.values import BUCKETS, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
 START = Nanos(0)
@@ -19,15 +19,6 @@ def level(quota: Rates, share: Rates | None = None) -> LevelState:
     state = LevelState(Level.TOPIC, BUCKETS)
     state.set_rates(quota, quota if share is None else share, START)
     return state
-
-
-def test_the_wait_is_that_of_the_slower_dimension_rounded_up_to_milliseconds() -> None:
-    one = level(rates(100, 1000))
-    one.take(25, 250)
-    assert one.wait(1, 1, START) == (10, MESSAGES)
-    assert one.wait(1, 11, START) == (11, BYTES)
-    assert one.wait(1, 1, Nanos(1)) == (10, MESSAGES)
-    assert one.wait(1, 1, ms(1)) == (9, MESSAGES)
 
 
 @pytest.mark.parametrize(

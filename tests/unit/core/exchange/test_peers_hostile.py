@@ -102,7 +102,7 @@ def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
 # Claims.
 
 
-def test_what_one_that_yields_says_counts_no_more_but_its_place_is_kept_for_the_other() -> None:
+def test_reports_of_one_that_yields_do_not_count_but_its_slot_is_kept() -> None:
     peers = heard()
     assert say(peers, ONE, 6, 10, claim=Claim.YIELDED) is Receipt.YIELDED
     assert peers.names() == ["b"]
@@ -111,7 +111,7 @@ def test_what_one_that_yields_says_counts_no_more_but_its_place_is_kept_for_the_
     assert say(peers, ONE, 7, 30, claim=Claim.YIELDED) is Receipt.CLAIMED
 
 
-def test_one_that_yields_and_nobody_else_expires() -> None:
+def test_a_name_that_only_a_yielding_broker_reports_expires() -> None:
     peers = heard()
     for at in range(10, 3001, 10):
         say(peers, ONE, 6 + at, at, claim=Claim.YIELDED)

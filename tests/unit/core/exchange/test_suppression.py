@@ -95,7 +95,7 @@ def test_the_same_again_is_held_back() -> None:
         pytest.param(usage(100, 100, size=110.001), True, id="bytes-by-more"),
     ],
 )
-def test_a_change_by_more_than_the_tolerance_is_told(row: UsageRow, is_advertised: bool) -> None:
+def test_a_change_beyond_the_tolerance_is_advertised(row: UsageRow, is_advertised: bool) -> None:
     assert bool(House(usage(100, 100, size=100)).pick(row)) is is_advertised
 
 
@@ -112,7 +112,7 @@ def test_demand_that_differs_by_rounding_alone_stays_as_it_is_advertised() -> No
     assert list(house.suppression.steadied(slots[:1], gone)) == [usage(0)]
 
 
-def test_a_change_that_moves_anybodys_share_is_told() -> None:
+def test_a_change_that_moves_any_share_is_advertised() -> None:
     house = House(usage(100), shares=Shares(usage(101)))
     assert house.pick(usage(102, 102)) == []
     assert house.pick(usage(101, 101)) == [usage(101, 101)]
@@ -123,7 +123,7 @@ def test_a_change_that_moves_anybodys_share_is_told() -> None:
     ]
 
 
-def test_shares_are_not_reckoned_for_what_is_told_or_held_back_without() -> None:
+def test_clear_changes_are_picked_without_computing_shares() -> None:
     """It is the dearest question."""
     house = House(usage(100), usage(5, group="same"))
     house.pick(usage(200), usage(5, group="same"), usage(7, group="new"), anyway=False)
@@ -132,14 +132,14 @@ def test_shares_are_not_reckoned_for_what_is_told_or_held_back_without() -> None
 
 
 @pytest.mark.parametrize("tolerance_ppm", [100_000, 1_000_000])
-def test_a_drop_to_zero_is_always_told(tolerance_ppm: int) -> None:
+def test_a_drop_to_zero_is_always_advertised(tolerance_ppm: int) -> None:
     house = House(usage(1), quota=(None, None), tolerance_ppm=tolerance_ppm)
     assert house.pick(usage(0, topics=0)) == [usage(0, topics=0)]
     assert house.told() == []
     assert house.pick(usage(0, topics=0)) == []
 
 
-def test_everything_is_told_once_in_so_many_rounds() -> None:
+def test_everything_is_advertised_once_in_so_many_rounds() -> None:
     house = House(usage(100))
     told = []
     for _ in range(3 * FULL_EVERY):

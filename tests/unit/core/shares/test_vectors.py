@@ -62,18 +62,6 @@ def test_from_the_start_to_the_equilibrium_in_the_rounds_it_may_take(case: dict[
     assert gaps == sorted(gaps, reverse=True)
 
 
-@pytest.mark.parametrize("case", cases_with("sum_of_integer_shares"))
-def test_no_remainder_is_lost(case: dict[str, Any]) -> None:
-    rows = [
-        Row(f"broker-{place}", wanted=Pair(to_milli(want)))
-        for place, want in enumerate(case["wanted"])
-    ]
-    shares = allocate(
-        SharePolicyName(case["policy"]), Rates(to_milli(case["quota"])), rows, floor_ppm=FLOOR_PPM
-    )
-    assert sum(share.messages or 0 for share in shares) == to_milli(case["sum_of_integer_shares"])
-
-
 def test_every_vector_is_used() -> None:
     used = {
         param.id
