@@ -59,7 +59,8 @@ class Door:
         self.front.serve(ROUTES)
         self.plane: PlaneEnd
         self.asked: list[Asked] = []
-        self.go_on = asyncio.Event()
+        self.go_on, self.may_send = asyncio.Event(), asyncio.Event()
+        self.may_send.set()
         self.ended: list[str] = []
         self.session: aiohttp.ClientSession
 
@@ -73,6 +74,7 @@ class Door:
         try:
             if asked.route == "/stream":
                 yield Stream({})
+                await self.may_send.wait()
                 while not self.go_on.is_set():
                     yield SNAPSHOT
                     await asyncio.sleep(0)
@@ -165,9 +167,11 @@ async def test_streams_share_messages_and_who_does_not_read_delays_nobody(
 
     monkeypatch.setattr(PlaneEnd, "send_long", counted)
     async with opened() as door, AsyncExitStack() as stack:
+        door.may_send.clear()
         _, idle = await asyncio.open_connection("127.0.0.1", door.front.port, limit=1)
         idle.write(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
         streams = [await stack.enter_async_context(door.get("/stream")) for _ in range(STREAMS - 1)]
+        door.may_send.set()
         for _ in range(3):
             for stream in streams:
                 assert await stream.content.readexactly(len(SNAPSHOT)) == SNAPSHOT
