@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rgd.core.exchange.shards import SHARDS_MAX
+from rgd.core.exchange.limits import SHARDS_MAX
 from sim.jobs import Journal
 from sim.output import draw_rounds, write_rounds, write_summary
 from sim.policies import POLICIES

@@ -22,8 +22,9 @@ from rgd.app.containment import InternalErrors
 from rgd.app.drops import drops_of
 from rgd.app.reaching import RECONNECT_S
 from rgd.app.traffic import Traffic
+from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.messages import Message
-from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, Shard
+from rgd.core.exchange.shards import LAYOUTS_MAX, Shard
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown
 from rgd.wire.dialect import CompactDialect
 

@@ -45,8 +45,7 @@ from rgd.config.values import (
     split_address,
 )
 from rgd.core.exchange.dialects import DialectName
-from rgd.core.exchange.peers import PEERS_MAX
-from rgd.core.exchange.shards import SHARDS_MAX
+from rgd.core.exchange.limits import PEERS_MAX, SHARDS_MAX
 from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback

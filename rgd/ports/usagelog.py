@@ -6,10 +6,13 @@ counted.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rgd.core.exchange.messages import Loggable
 from rgd.errors import RgdError
+
+if TYPE_CHECKING:
+    # Settings name what is below, and whoever only answers reads settings without numpy.
+    from rgd.core.exchange.messages import Loggable
 
 
 class Fsync(StrEnum):
@@ -107,7 +110,7 @@ class UsageLog(Protocol):
             LogLocked: another process appends to this log.
         """
 
-    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
+    def append(self, item: "Loggable", *, broker_timestamp_ms: int) -> None:
         """Queue one item for writing; never blocks, never raises, and takes no longer for a large one."""
 
     async def flush(self) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, WHOLE, Shard
+from rgd.core.exchange.limits import SHARDS_MAX
+from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard
 from rgd.wire import usage_pb2
 from rgd.wire.columns import as_counts, read_columns, write_columns
 from rgd.wire.errors import Malformed, Oversize, Reason

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.messages import (
     ALL_ROWS,
     Ask,
@@ -26,7 +27,7 @@ from rgd.core.exchange.messages import (
 )
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, WHOLE, Shard
+from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard
 from rgd.core.policies.model import (
     UNLIMITED,
     BacklogAction,

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.bounds import BOUNDS, Bounds
+from rgd.core.exchange.limits import PEERS_MAX
 from rgd.core.exchange.messages import Sender
-from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
 

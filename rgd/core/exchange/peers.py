@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from rgd.core.exchange.limits import PEERS_MAX
 from rgd.core.exchange.messages import Claim, Report, Sender
 from rgd.core.shares.model import WEIGHT_ONE, bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
-
-#: Most peers by default; beyond it a new name becomes a member only after another one is removed.
-PEERS_MAX: Final = 1_000
 
 #: How far a sequence may be ahead of the last one received: per millisecond, twice what the
 #: shortest allowed `exchange.min_interval_ms` permits, plus as much at once as 10 s of that.

@@ -13,9 +13,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-#: Most shards (`exchange.shards`). Each has a topic, a reader and a producer in every daemon that uses it.
-SHARDS_MAX: Final = 64
-
 #: Most layouts that a daemon sends its rows in at a time, its own included: two while the number of shards is
 #: changed, and one more if the change is taken back.
 LAYOUTS_MAX: Final = 3

@@ -5,8 +5,9 @@ Not covered: any message there and back (tests/property/test_wire_round_trips.py
 
 import pytest
 
+from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.messages import Hello, Report, Sender
-from rgd.core.exchange.shards import SHARDS_MAX, Shard
+from rgd.core.exchange.shards import Shard
 from rgd.wire import usage_pb2
 from rgd.wire.codec import VERSION, decode, encode
 from rgd.wire.errors import UnknownVersion, WireError
