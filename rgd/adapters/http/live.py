@@ -45,7 +45,8 @@ class Live:
         self._daemon = daemon
         self._door = door
         self._turns = turns
-        self._encoded: tuple[LiveView | None, bytes] = (None, b"")
+        #: A snapshot as JSON and as a message: the same object for all streams, as the relay sends such a one once.
+        self._encoded: tuple[LiveView | None, bytes, bytes] = (None, b"", b"")
         #: Streams that are open, and those of them that wait for the next snapshot.
         self.open = 0
         self._waiting: set[asyncio.Timeout] = set()
@@ -53,7 +54,7 @@ class Live:
 
     async def view(self, _call: Call) -> Reply:
         """The newest snapshot."""
-        return Reply(200, self._json(self._door.view()))
+        return Reply(200, self._written(self._door.view())[0])
 
     async def group(self, call: Call) -> Reply:
         """One group with all its brokers and its last ten minutes."""
@@ -102,7 +103,7 @@ class Live:
         while not self._is_draining:
             # Each in a turn of its own: 64 writes at once would keep requests waiting.
             await self._turns.next()
-            yield b"id: %d\ndata: %b\n\n" % (view.number, self._json(view))
+            yield self._written(view)[1]
             with suppress(TimeoutError):
                 async with asyncio.timeout(None) as waiting:
                     self._waiting.add(waiting)
@@ -111,12 +112,13 @@ class Live:
                     finally:
                         self._waiting.discard(waiting)
 
-    def _json(self, view: LiveView) -> bytes:
-        known, encoded = self._encoded
+    def _written(self, view: LiveView) -> tuple[bytes, bytes]:
+        known, encoded, message = self._encoded
         if known is not view:
             encoded = encode(view)
-            self._encoded = (view, encoded)
-        return encoded
+            message = b"id: %d\ndata: %b\n\n" % (view.number, encoded)
+            self._encoded = (view, encoded, message)
+        return encoded, message
 
 
 def live_endpoints(live: Live) -> tuple[Endpoint, ...]:
