@@ -40,7 +40,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import Shadow, shadow_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import SLICE_WORK, Turns
+from rgd.adapters.http.turns import SHORT_BYTES, SLICE_WORK, Turns
 from rgd.core.buckets.decision import (
     NOTHING,
     Answer,
@@ -140,7 +140,17 @@ class Acquire:
         return unknown_reply(answer)
 
     def _answer_many(self, body: bytes) -> Answering:
-        """Answer an array at once, where one slice is enough for it, else in turns."""
+        """Answer an array at once, if it is short or this turn is nobody's; else it waits, unread."""
+        is_now = len(body) <= SHORT_BYTES or self._turns.take()
+        return self._begin_many(body) if is_now else self._answer_later(body)
+
+    async def _answer_later(self, body: bytes) -> Reply:
+        await self._turns.next()
+        answer = self._begin_many(body)
+        return answer if isinstance(answer, Reply) else await answer
+
+    def _begin_many(self, body: bytes) -> Answering:
+        """Answer a slice of an array; where that is not all of it, the rest in further turns."""
         items = _array.read(body, self._batch_max)
         encoded, begin, tried = self._answer_part(items, 0, 0)
         if begin >= len(items):

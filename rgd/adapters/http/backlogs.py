@@ -102,6 +102,8 @@ class Backlogs:
 
     async def post(self, call: Call) -> Reply:
         """Take an array of them; answers in order."""
+        if not self._turns.take():
+            await self._turns.next()
         return await self._take(_array.read(call.body, self._batch_max))
 
     async def get(self, call: Call) -> Reply:

@@ -189,7 +189,8 @@ class Connection(asyncio.Protocol):
     @property
     def authority(self) -> bytes | None:
         """As `lanes.OpenLane`."""
-        return self._guard.authority
+        admission = self._guard.admission
+        return None if admission is None else admission.authority
 
     def end_soon(self) -> None:
         """As `lanes.OpenLane`."""

@@ -70,11 +70,6 @@ class Lane(Connection):
         super().__init__(lanes)
         self._heads: dict[bytes, Head] = {}
 
-    @property
-    def heads_kept(self) -> int:
-        """How many heads it need not read again; at most `HEADS_KEPT`."""
-        return len(self._heads)
-
     @override
     def forget_heads(self) -> None:
         """As `lanes.OpenLane`."""
@@ -333,8 +328,7 @@ class Lane(Connection):
             self._noted_until = self._active_at + NOTED_S
 
     def _write(self, head: Head, reply: Reply, *, is_last: bool) -> None:
-        answers = self._lanes.answers
         connection = "close" if is_last else "keep-alive" if head.is_old else None
-        self._transport.write(answers.other(reply, connection, is_head=head.is_head))
+        self._transport.write(self._lanes.answers.other(reply, connection, is_head=head.is_head))
         if is_last:
             self._linger()

@@ -76,11 +76,6 @@ class Guard:
         return self._transport.get_extra_info("sslcontext") is not None
 
     @property
-    def authority(self) -> bytes | None:
-        """By which the client's certificate was accepted; None: it showed none."""
-        return None if self.admission is None else self.admission.authority
-
-    @property
     def is_for_probes(self) -> bool:
         """Whether it may ask for probes only; asking for more is counted by `refuse`."""
         return self.admission is not None and self.admission.beyond is not None

@@ -78,13 +78,10 @@ def chunk_of(message: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(message), message)
 
 
-def _refusal() -> bytes:
-    """The answer to a connection that may not even ask."""
-    reply = reply_to(TooManyConnections(None))
-    assert reply is not None, "the error has a status"
-    return b"%b\r\n\r\n%b" % (head_of(reply), reply.body)
-
+_REFUSED: Final = reply_to(TooManyConnections(None))
+assert _REFUSED is not None, "the error has a status"
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
-REFUSAL: Final = _refusal()
+#: The answer to a connection that may not even ask.
+REFUSAL: Final = b"%b\r\n\r\n%b" % (head_of(_REFUSED), _REFUSED.body)

@@ -239,7 +239,7 @@ def _check_headers(headers: CIMultiDict[str], version: str) -> None:
         if name in headers:
             headers[name] = ", ".join(headers.getall(name))
     hosts = headers.getall("Host", ())
-    if len(hosts) > 1 or (not hosts and version == "1.1") or not all(map(_HOST.fullmatch, hosts)):
+    if (not hosts and version == "1.1") or not _HOST.fullmatch(",".join(hosts)):
         raise Malformed("expected the header Host once, with one host")
     if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise Malformed("Transfer-Encoding: expected chunked")

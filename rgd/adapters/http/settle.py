@@ -52,9 +52,12 @@ class Settle:
         body = call.body
         if not is_array(body):
             return json_reply(self._settle(_one.decode(body)))
-        return self._answer_items(_many.read(body, self._batch_max))
+        return self._answer_many(body)
 
-    async def _answer_items(self, items: list[SettleBody | msgspec.Raw]) -> Reply:
+    async def _answer_many(self, body: bytes) -> Reply:
+        if not self._turns.take():
+            await self._turns.next()
+        items = _many.read(body, self._batch_max)
         written: list[bytes] = []
         answers: list[SettleAnswer | ItemReason] = []
         work = 0

@@ -2,7 +2,7 @@
 
 Laws: however much long work there is at once, the loop carries out one slice of it, then everything else
 that is ready, then the next slice. So the longest stall is one slice, and callers with long work share
-the loop in equal parts. Only so many reads are at work at once and may wait; more are
+the loop in equal parts. Only so many arrays and reads are at work at once and may wait; more are
 answered 503.
 
 How much a slice holds is counted in work by whoever does it, never in time: `SLICE_WORK` points, of which
@@ -26,6 +26,10 @@ SLICE_WORK: Final = 128
 READS_MAX: Final = 8
 READS_WAITING_MAX: Final = 128
 
+#: Slices that may wait beside each other; who comes then is answered 503. Only what is short does without a turn.
+WAITING_MAX: Final = 256
+SHORT_BYTES: Final = 4 << 10
+
 #: A request takes so many turns of the event loop, from its arrival to its answer: so it waits for one
 #: slice of a read, not for one in each of its turns.
 READS_APART: Final = 4
@@ -46,16 +50,31 @@ class Turns:
         self.given = 0
         self.largest = 0
 
+    def take(self) -> bool:
+        """Begin with the first slice of some work if nobody has this turn; else it has to wait for the `next`.
+
+        Raises:
+            Overloaded: too many wait already.
+        """
+        if self._is_scheduled:
+            if len(self._waiting) >= WAITING_MAX:
+                raise Overloaded(f"{WAITING_MAX} arrays are in work already; come back")
+            return False
+        self._schedule()
+        return True
+
     async def next(self, work: int = 0) -> None:
         """End a slice of so many points; returns when the next may begin."""
         self.largest = max(self.largest, work)
-        loop = asyncio.get_running_loop()
-        turn = loop.create_future()
+        turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if not self._is_scheduled:
-            self._is_scheduled = True
-            loop.call_soon(self._give, self._apart)
+            self._schedule()
         await turn
+
+    def _schedule(self) -> None:
+        self._is_scheduled = True
+        asyncio.get_running_loop().call_soon(self._give, self._apart)
 
     def _give(self, turns_left: int) -> None:
         if turns_left > 1:
@@ -68,9 +87,9 @@ class Turns:
                 turn.set_result(None)
                 self.given += 1
                 break
-        self._is_scheduled = bool(self._waiting)
-        if self._is_scheduled:
-            asyncio.get_running_loop().call_soon(self._give, self._apart)
+        self._is_scheduled = False
+        if self._waiting:
+            self._schedule()
 
 
 class ReadTurns(Turns):

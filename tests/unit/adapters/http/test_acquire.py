@@ -15,6 +15,7 @@ from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.turns import SHORT_BYTES, SLICE_WORK
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvalidName, InvariantBroken
 from rgd.core.units import Kind, Pair
@@ -180,3 +181,17 @@ async def test_a_bug_is_not_told_as_a_fault_of_an_item(
 
     with pytest.raises(InvariantBroken):
         await ask(acquire, [{"group": "gold"}])
+
+
+async def test_of_the_arrays_that_come_together_one_is_read_in_each_turn(
+    acquire: Acquire, daemon: SmallDaemon
+) -> None:
+    count = SLICE_WORK // 2
+    array = msgspec.json.encode([{"group": "idle"}] * count).ljust(SHORT_BYTES + 1)
+    answers = [acquire.answer(Call({}, {}, array)) for _ in range(3)]
+    assert len(daemon.asked) == count
+    # Nobody waits for a turn who is answered as soon as a question.
+    await reply_of(acquire.answer(Call({}, {}, b'[{"group":"gold"}]')))
+    assert daemon.asked[-1].group == "gold"
+    for answer in answers:
+        assert len(msgspec.json.decode((await reply_of(answer)).body)) == count

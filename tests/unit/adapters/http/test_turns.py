@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rgd.adapters.http.errors import Overloaded
-from rgd.adapters.http.turns import ReadTurns, Turns
+from rgd.adapters.http.turns import WAITING_MAX, ReadTurns, Turns
 
 
 async def test_all_who_work_get_equal_parts() -> None:
@@ -21,6 +21,18 @@ async def test_all_who_work_get_equal_parts() -> None:
             tasks.create_task(work(number))
 
     assert order == [0, 1, 2] * 4
+
+
+async def test_a_turn_is_one_callers_and_only_so_many_wait_for_theirs() -> None:
+    turns = Turns()
+    assert [turns.take(), turns.take()] == [True, False]
+    waiting = [asyncio.ensure_future(turns.next()) for _ in range(WAITING_MAX)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded, match=f"{WAITING_MAX} arrays are in work"):
+        turns.take()
+    await asyncio.gather(*waiting)
+    await _let_run()
+    assert turns.take()
 
 
 async def test_so_many_read_so_many_wait_and_the_next_comes_back() -> None:
