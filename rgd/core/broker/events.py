@@ -88,7 +88,7 @@ class GroupsResumed:
     """The gate has groups whose shares another plane gave, which has gone; the policies in force are known."""
 
     now: Nanos
-    #: Some 500 at most, with the share that is in force; some may be in use already.
+    #: Some 200 at most, with the share that is in force; some may be in use already.
     groups: tuple[tuple[GroupKey, Rates], ...]
 
 
