@@ -1,0 +1,224 @@
+"""A plane takes over with a gate: what the gate goes on with, what is counted, and what peers receive.
+
+Not covered: whole clusters (tests/simulation/test_planes.py).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.backlog.model import QuotaType
+from rgd.core.backlog.quota import Blocked
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.events import (
+    Event,
+    GroupsAsked,
+    GroupsResumed,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Woken,
+)
+from rgd.core.broker.mode import Mode
+from rgd.core.broker.parts import gate_of
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request
+from rgd.core.counts.counters import NO_SLOT
+from rgd.core.exchange.messages import Ask, Report, Sender
+from rgd.core.policies.model import UNLIMITED, BacklogAction, Group, Limit, OnIsolation, Rates
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from tests.unit.core.values import key, ms, rates, report, usage
+
+SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000, expected_brokers=2)
+QUOTAS = {"gold": rates(1000), "late": rates(1000), "none": rates(0, 0)}
+SNAPSHOT = PolicySnapshot({name: Group(name, Limit(quota)) for name, quota in QUOTAS.items()})
+
+
+class House:
+    """A gate and planes that come and go; each plane reads its messages back at once, and has one peer."""
+
+    def __init__(self) -> None:
+        self.gate = gate_of(SETTINGS)
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.broker = Broker(SETTINGS, ms(0), self.gate)
+        self.live(PoliciesChanged(ms(0), SNAPSHOT))
+        self.start()
+
+    def start(self) -> None:
+        self.live(Started(ms(self.now)))
+        self.hear_peer()
+
+    def hear_peer(self) -> None:
+        self.live(
+            MessageReceived(ms(self.now), report("b2", usage(300), sequence=int(self.now + 1)))
+        )
+
+    def live(self, event: Event) -> None:
+        for effect in self.broker.handle(event):
+            self.effects.append(effect)
+            if isinstance(effect, Publish):
+                self.live(MessageReceived(ms(self.now), effect.message))
+
+    def wait(self, milliseconds: float, *, asking: int = 0) -> None:
+        """Let time pass; each 10 ms some work is asked for."""
+        until = self.now + milliseconds
+        while self.now < until:
+            self.now += 10
+            if asking:
+                self.ask(asking)
+            if self.gate.asked:
+                asked = tuple(self.gate.asked)
+                self.gate.asked.clear()
+                self.live(GroupsAsked(ms(self.now), asked))
+            if self.now % 500 == 0:
+                self.hear_peer()
+            while (due := self.broker.wake_at) is not None and due <= ms(self.now):
+                self.live(Woken(ms(self.now)))
+
+    def ask(self, messages: int = 1, group: str = "gold") -> Answer:
+        return self.gate.limiter.acquire(Request(messages=messages, group=group), ms(self.now))
+
+    def lose(self) -> None:
+        while self.gate.forget_slots():
+            pass
+
+    def begin(self) -> None:
+        """Begin another plane, before its policies are known."""
+        self.effects.clear()
+        self.broker = Broker(SETTINGS, ms(self.now), self.gate, self.gate.sequences)
+        self.live(PoliciesChanged(ms(self.now), EMPTY_SNAPSHOT, known=False))
+
+    def take_over(self) -> None:
+        self.begin()
+        self.live(PoliciesChanged(ms(self.now), SNAPSHOT))
+        groups = tuple(self.gate.groups_in_use(0, 100, ms(self.now)))
+        self.live(GroupsResumed(ms(self.now), groups))
+        self.start()
+
+    def share(self, group: str = "gold") -> Rates:
+        (found,) = [s for k, s in self.gate.groups_in_use(0, 100, ms(self.now)) if k == key(group)]
+        return found
+
+    def reports(self) -> list[Report]:
+        messages = [one.message for one in self.effects if isinstance(one, Publish)]
+        return [one for one in messages if isinstance(one, Report)]
+
+
+@pytest.fixture
+def house() -> House:
+    """Demand of 1,000 a second for 6 s, of which the peer leaves 700."""
+    house = House()
+    house.wait(6000, asking=10)
+    assert house.broker.mode is Mode.LIVE
+    return house
+
+
+def test_nothing_is_counted_again_and_totals_go_on(house: House) -> None:
+    granted = house.gate.limiter.state(key()).counters.messages  # type: ignore[union-attr]  # it was asked
+    house.lose()
+    house.wait(500, asking=0)
+    for _ in range(30):
+        house.ask(10)
+    house.take_over()
+    before = house.gate.limiter.state(key()).counters  # type: ignore[union-attr]
+    admitted, refused = before.messages, before.refused_messages
+    assert admitted >= granted
+    house.wait(1000, asking=10)
+    (record,) = [one.record for one in house.effects if isinstance(one, Append)]
+    (row,) = record.rows
+    counters = house.gate.limiter.state(key()).counters  # type: ignore[union-attr]
+    assert row.admitted_total.messages == counters.messages
+    assert row.usage.admitted.messages / 1000 == pytest.approx(
+        counters.messages - admitted, rel=0.03
+    )
+    assert row.refused.messages == counters.refused_messages - refused
+    assert sum(refused.messages for _level, refused in row.refused_by) == row.refused.messages
+
+
+def test_peers_keep_the_former_rows_until_a_round_was_measured(house: House) -> None:
+    share = house.share()
+    house.lose()
+    house.take_over()
+    house.wait(990, asking=10)
+    assert house.broker.mode is Mode.STARTING
+    assert all(one.more and not one.full for one in house.reports())
+    # What it asks all peers for is their state; a hello would say that it has no rows.
+    assert isinstance(house.effects[0], Publish)
+    assert house.effects[0].message == Ask(SETTINGS.sender, "b1")
+    house.wait(20, asking=10)
+    last = house.reports()[-1]
+    assert (last.full, last.more, len(last.rows)) == (True, False, 1)
+    assert house.broker.mode is Mode.LIVE
+    assert house.share().messages == pytest.approx(share.messages, rel=0.01)
+
+
+def test_without_policies_a_plane_takes_none_from_its_gate(house: House) -> None:
+    house.lose()
+    house.begin()
+    assert isinstance(house.ask(), Decision)
+    assert house.share() == house.gate.limiter.state(key()).share  # type: ignore[union-attr]
+    # The first plane of a gate does say that it knows none.
+    house.broker = Broker(SETTINGS, ms(house.now), house.gate)
+    house.live(PoliciesChanged(ms(house.now), EMPTY_SNAPSHOT, known=False))
+    assert isinstance(house.ask(), PoliciesUnknown)
+
+
+@pytest.mark.parametrize(
+    ("rule", "share", "new"),
+    [
+        (OnIsolation.EQUAL, rates(500), rates(500)),
+        (OnIsolation.HOLD, rates(700), rates(500)),
+        (OnIsolation.OPEN, UNLIMITED, UNLIMITED),
+    ],
+)
+def test_a_gate_that_is_left_alone_does_as_on_isolation_says(
+    house: House, rule: OnIsolation, share: Rates, new: Rates
+) -> None:
+    house.ask(group="none")
+    house.lose()
+    assert not house.gate.is_led
+    house.gate.isolate(rule, ms(house.now))
+    found = house.share().messages
+    assert found == (None if share.messages is None else pytest.approx(share.messages, rel=0.01))
+    assert house.share("none").messages == 0
+    house.ask(group="late")
+    assert house.share("late") == new
+    house.take_over()
+    # Its own messages come back, so its gate is no longer alone.
+    assert house.gate.is_led
+    assert house.gate.limiter.isolation is None
+    house.wait(2500, asking=10)
+    assert house.share().messages == pytest.approx(rates(700).messages, rel=0.02)
+
+
+def test_what_was_the_planes_own_is_forgotten(house: House) -> None:
+    topic = "persistent://t/n/a"
+    house.gate.block(topic, Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(0), ms(10_000)))
+    house.gate.news.backlogged.add(3)
+    house.lose()
+    state = house.gate.limiter.state(key())
+    assert state is not None
+    assert (state.counters.slot, state.reported) == (NO_SLOT, False)
+    assert house.gate.limiter.blocked.get(topic) is None
+    assert not house.gate.news.backlogged
+
+
+@pytest.mark.parametrize("lives_ms", [0, 1500])
+def test_no_sequence_is_used_twice_and_late_messages_are_no_news(
+    house: House, lives_ms: int
+) -> None:
+    sent = house.reports()
+    for _ in range(4):
+        house.lose()
+        house.take_over()
+        late = replace(sent[-1], sender=SETTINGS.sender)
+        house.live(MessageReceived(ms(house.now), late))
+        house.wait(lives_ms)
+        house.live(MessageReceived(ms(house.now), report("b3", usage(1))))
+        house.wait(110)
+        sent += house.reports()
+    sequences = [one.sequence for one in sent]
+    assert sequences == sorted(set(sequences))
+    assert not house.broker.name.is_contested(ms(house.now))
