@@ -58,6 +58,18 @@ async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped(tmp_path: Pa
     assert admitted == sum(task.result() for task in callers)
 
 
+async def test_streams_end_when_it_stops(tmp_path: Path) -> None:
+    daemon = daemon_in_two(tmp_path)
+    await daemon.start()
+    async with asyncio.timeout(SOON_S), DaemonClient(daemon.base) as client:
+        views = client.watch()
+        await anext(views)
+        stopping = asyncio.ensure_future(daemon.stop())
+        async for _ in views:
+            pass
+        assert await stopping == 0
+
+
 async def test_no_plane_outlives_its_gate(tmp_path: Path) -> None:
     daemon = daemon_in_two(tmp_path)
     await daemon.start()

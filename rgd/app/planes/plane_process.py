@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -48,6 +48,8 @@ class PlaneHost:
         self.daemon: Agreeing | None = None
         self.opened = asyncio.Event()
         self.until = asyncio.Event()
+        #: Ends streams; None before there may be any.
+        self.drain_plane: Callable[[], None] | None = None
 
     def noted(
         self, unreported: list[int], backlogged: list[int], asked: Sequence[GroupKey]
@@ -64,6 +66,12 @@ class PlaneHost:
     def doors_opened(self) -> None:
         """Callers are answered."""
         self.opened.set()
+
+    def drain(self) -> None:
+        """The daemon is about to stop."""
+        if self.daemon is not None and self.drain_plane is not None:
+            self.daemon.drain()
+            self.drain_plane()
 
     def stop(self) -> None:
         """The last answer was given: end in order."""
@@ -116,6 +124,7 @@ async def _run(
             log_door=daemon.parts.log_keeper or NoLog(),
             live_door=live,
         )
+        host.drain_plane = plane.drain
         exposition.also(plane.samples)
         exposition.also(lambda: link.ask_host("samples"))
         exposition.read_answers(lambda: link.ask_host("answer_times"))

@@ -150,6 +150,8 @@ class Serving(GateProcess):
     async def stop(self) -> None:
         """End in order; at once if something failed."""
         self.drain()
+        # Streams are the plane's to end.
+        self.note("drain")
         await self.front.close()
         self.note("stop")
         await self.runner.stop(self._settings.shutdown_timeout_ms / 1000)
