@@ -10,7 +10,7 @@ configured wrongly.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class RgdError(Exception):
@@ -18,6 +18,16 @@ class RgdError(Exception):
 
     #: Whether the same call may succeed later without anybody changing anything.
     transient: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with what it is made of, because its constructor takes other arguments than its message."""
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[RgdError], args: tuple[Any, ...], about: dict[str, Any]) -> RgdError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(about)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,11 @@ class Agreeing(Looks):
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
         self.traffic: Traffic[Message] = Traffic(
-            parts.exchange, CompactDialect(), self.errors, outdated_s=self._round_s
+            parts.exchange,
+            # A plane that took over numbers names anew, and its peers know those of the one before.
+            CompactDialect(first_generation=core.identity.sequence + 1),
+            self.errors,
+            outdated_s=self._round_s,
         )
         self.shards = self._shard_topics()
         self.stock = self._stock_neighbours()
@@ -384,13 +388,15 @@ class Agreeing(Looks):
         def opened(shard: Shard) -> None:
             self._handle(ShardOpened(self.now(), shard))
 
-        return ShardTopics(
+        topics = ShardTopics(
             make,
             take=self._take,
             opened=opened,
             errors=self.errors,
             outdated_s=self._round_s,
         )
+        topics.skip_generations(self.core.identity.sequence)
+        return topics
 
     def _resume(self) -> None:
         """Take over the groups of the gate whose plane has gone."""
@@ -440,10 +446,10 @@ class Agreeing(Looks):
         self._is_up = True
         if self._started.is_set() or (self.core.resumes and not self.parts.policies.is_known):
             return
-        self._started.set()
         if self.core.resumes:
             self._resume()
         self._handle(Started(self.now()))
+        self._started.set()
 
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at

@@ -29,6 +29,6 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
         degraded.append(f"policies differ from those of {names}")
     if not broker.is_past_start:
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))
-    if broker.mode is Mode.STARTING:
+    if broker.mode is Mode.STARTING and not broker.resumes:
         degraded.append("exchange never reached: granting from the floor")
     return Health(ready=unknown is not OnUnknown.DENY, degraded=tuple(degraded))

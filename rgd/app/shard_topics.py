@@ -88,6 +88,10 @@ class ShardTopics:
         #: A generation of a dictionary is never used twice, also when a topic is left and joined again.
         self._first_generations = itertools.count(1, _GENERATIONS)
 
+    def skip_generations(self, joins: int) -> None:
+        """Begin behind those of so many topics: a plane before this one may have used them."""
+        self._first_generations = itertools.count(1 + joins * _GENERATIONS, _GENERATIONS)
+
     @property
     def trouble(self) -> str | None:
         """Why a shard cannot be reached; None if all can."""

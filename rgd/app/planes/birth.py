@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rgd.config.settings import Settings
 
@@ -16,3 +17,5 @@ class Birth:
     incarnation: int
     #: The sequences that the plane before noted; None: it is the first.
     former: Mapping[tuple[int, int], int] | None
+    #: What the gate has logged.
+    logged: tuple[dict[str, Any], ...] = ()

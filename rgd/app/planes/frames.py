@@ -40,8 +40,8 @@ class Frames:
         end = _LENGTH.size + length
         if end > len(self._left):
             return None
-        with memoryview(self._left) as whole, whole[_LENGTH.size : end] as body:
-            value: tuple[Any, ...] = pickle.loads(body)  # noqa: S301 -- the other end is this program
-        # At its front a bytearray is cut without copying.
+        body = bytes(memoryview(self._left)[_LENGTH.size : end])
+        # At its front a bytearray is cut without copying. Before it is read, so that one that cannot be is met once.
         del self._left[:end]
+        value: tuple[Any, ...] = pickle.loads(body)  # noqa: S301 -- the other end is this program
         return value

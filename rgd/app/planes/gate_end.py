@@ -38,7 +38,7 @@ class GateEnd(asyncio.Protocol):
         self._frames = Frames()
         self._is_working = False
         #: When anything came last: a plane that is alive says something several times a second.
-        self.heard_at: Nanos | None = None
+        self.received_at: Nanos | None = None
 
     # asyncio.Protocol
 
@@ -47,7 +47,7 @@ class GateEnd(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
 
     def data_received(self, data: bytes) -> None:
-        self.heard_at = self._now()
+        self.received_at = self._now()
         self._frames.feed(data)
         if not self._is_working:
             self._work()
@@ -56,11 +56,16 @@ class GateEnd(asyncio.Protocol):
 
     def note(self, name: str, *args: object) -> None:
         """Have the plane's host do something."""
-        self._transport.write(framed((NOTE, name, args)))
+        self._write(framed((NOTE, name, args)))
 
     def close(self) -> None:
-        """End the link, and with it the plane."""
+        """End the link, and with it the plane; nothing more of it is done."""
+        self._frames = Frames()
         self._transport.abort()
+
+    def _write(self, frame: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(frame)
 
     def _work(self) -> None:
         """Do what came, until the turn is over; nothing more is read until all of it is done."""
@@ -74,7 +79,8 @@ class GateEnd(asyncio.Protocol):
                 return
         if self._is_working:
             self._is_working = False
-            self._transport.resume_reading()
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
 
     def _do(self, what: int, called: Any, args: tuple[object, ...]) -> None:
         kind, value = REPLY, None
@@ -97,4 +103,4 @@ class GateEnd(asyncio.Protocol):
             answer = framed((kind, value, dropped))
         except Exception as error:  # noqa: BLE001 -- it cannot be pickled; the plane must not wait for ever
             answer = framed((FAULT, RuntimeError(repr(error)), dropped))
-        self._transport.write(answer)
+        self._write(answer)

@@ -25,6 +25,9 @@ from rgd.ports.answers import Health
 #: Most groups of one note: each takes the plane some 60 us.
 NOTE_GROUPS_MAX: Final = 64
 
+#: How often it is looked whether there is something to do.
+KEEP_UP_S: Final = 0.05
+
 _log = structlog.get_logger("rgd.daemon")
 
 _STARTING: Final = Health(ready=False, degraded=("starting: shares are not known yet",))
@@ -36,12 +39,18 @@ class GateProcess(Answering):
     Args:
         gate: has the buckets.
         clock: the time.
+        until: set when this daemon is to end.
         on_isolation: what to grant after the hold.
         hold_s: how long rates hold without a plane.
     """
 
     def __init__(
-        self, gate: LocalGate, clock: Clock, on_isolation: OnIsolation, hold_s: float
+        self,
+        gate: LocalGate,
+        clock: Clock,
+        until: asyncio.Event,
+        on_isolation: OnIsolation,
+        hold_s: float,
     ) -> None:
         self.gate = gate
         self.limiter, self.leases = gate.limiter, gate.leases
@@ -50,6 +59,10 @@ class GateProcess(Answering):
         self._loop = asyncio.get_running_loop()
         self._on_isolation = on_isolation
         self._hold_s = hold_s
+        #: Until when rates hold without a plane; None: there always was one.
+        self._hold: asyncio.TimerHandle | None = None
+        #: Set once callers are answered: from then on a plane that ends is replaced.
+        self.is_open = False
         self._end: GateEnd | None = None
         #: Whether a plane put policies in force, and whether the one that is there did.
         self.had_plane = self._has_policies = False
@@ -60,8 +73,8 @@ class GateProcess(Answering):
         #: What the plane's process lacks just now, if it does not run.
         self.plane_trouble: str | None = None
         self._is_draining = self._is_noting = False
-        #: Set when this daemon is to end, and why, if nobody asked for it.
-        self.until = asyncio.Event()
+        self.until = until
+        #: Why this daemon has to end, if nobody asked for it.
         self.failure: Exception | None = None
         gate.news.on_news = self._note_soon
 
@@ -73,6 +86,11 @@ class GateProcess(Answering):
         notes = tuple(f"{what}: {why}" for what, why in troubles.items() if why)
         ready = self._health.ready and not self._is_draining
         return Health(ready, (*notes, *self._health.degraded))
+
+    @property
+    def has_plane(self) -> bool:
+        """Whether a plane's process runs."""
+        return self._end is not None
 
     def drain(self) -> None:
         """Tell load balancers to go elsewhere."""
@@ -89,8 +107,11 @@ class GateProcess(Answering):
     def detach(self, trouble: str) -> None:
         """The plane has gone."""
         self._end, self.plane_trouble, self._was_ready = None, trouble, self._health.ready
+        if self._hold is None or self.gate.is_led:
+            if self._hold is not None:
+                self._hold.cancel()
+            self._hold = self._loop.call_later(self._hold_s, self._isolate)
         self._forget()
-        self._loop.call_later(self._hold_s, self._isolate)
 
     def _forget(self) -> None:
         if self._end is None and self.gate.forget_slots():
@@ -100,6 +121,12 @@ class GateProcess(Answering):
         if not self.gate.is_led:
             _log.warning("no plane has told shares", shares=self._on_isolation.value)
             self.gate.isolate(self._on_isolation, self.now())
+
+    async def keep_up(self) -> None:
+        """Do what changes and rounds leave to do, a slice a turn."""
+        while True:
+            self.gate.work(self.now())
+            await asyncio.sleep(0 if self.gate.is_behind else KEEP_UP_S)
 
     def note(self, name: str, *args: object) -> None:
         """Have the plane's host do something, if there is one."""
@@ -142,6 +169,13 @@ class GateProcess(Answering):
         takes_over = self._was_ready and not self.gate.is_led
         self._health = replace(health, ready=health.ready or takes_over)
         self.plane_trouble = None
+
+    def cannot_go_on(self, error: Exception) -> None:
+        """The plane ends with this error; so does the daemon, unless another plane may do better."""
+        if isinstance(error, Halted) or not self.is_open:
+            self.fail(error)
+        else:
+            _log.error("the plane cannot go on", reason=str(error))
 
     def fail(self, error: Exception) -> None:
         """This daemon has to end, with this error."""

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+import structlog
+
 from rgd.app.planes.frames import Frames, framed
 from rgd.app.planes.messages import ASK, FAULT, HOST, NOTE, TELL
 from rgd.core.gate.local import LocalGate
@@ -18,6 +20,8 @@ from rgd.errors import RgdError
 
 #: What is told waits to be sent with the rest of a turn, up to so many bytes.
 TOLD_BYTES_MAX: Final = 64 << 10
+
+_log = structlog.get_logger("rgd.daemon")
 
 _READ_BYTES: Final = 256 << 10
 
@@ -27,6 +31,10 @@ _Result = TypeVar("_Result")
 
 class LinkEnded(RgdError):
     """The gate's process has ended."""
+
+
+def _log_fault(error: Exception) -> None:
+    _log.error("internal error", where="link", traceback=repr(error))
 
 
 class PlaneEnd:
@@ -47,6 +55,8 @@ class PlaneEnd:
         self._notes: list[tuple[str, tuple[Any, ...]]] = []
         #: Has the methods that notes name.
         self.host: object = None
+        #: Called with what a note raises.
+        self.on_fault: Callable[[Exception], None] = _log_fault
         #: The slot ids of groups that no longer exist, as of the last answer.
         self.dropped: list[int] = []
 
@@ -147,7 +157,10 @@ class PlaneEnd:
     def _do_notes(self) -> None:
         notes, self._notes = self._notes, []
         for name, args in notes:
-            getattr(self.host, name)(*args)
+            try:
+                getattr(self.host, name)(*args)
+            except Exception as error:  # noqa: BLE001 -- the next one has nothing to do with it
+                self.on_fault(error)
 
     def _ended(self) -> LinkEnded:
         self._loop.remove_reader(self._socket.fileno())

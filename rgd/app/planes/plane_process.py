@@ -12,15 +12,16 @@ import socket
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import uvloop
 
 from rgd.adapters.http import relay_plane
 from rgd.adapters.http.plane import Plane
+from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.usagelog.off import NoLog
 from rgd.app.daemon import Agreeing
-from rgd.app.door_wiring import http_settings
 from rgd.app.live import Live
 from rgd.app.logs import configure_logs
 from rgd.app.planes.birth import Birth
@@ -75,6 +76,7 @@ class PlaneHost:
 
     def stop(self) -> None:
         """The last answer was given: end in order."""
+        self.opened.set()
         self.until.set()
 
 
@@ -89,10 +91,11 @@ def main() -> None:
     events = RecentEvents()
     configure_logs(recent=events)
     tune_interpreter()
-    uvloop.run(_serve(link, relay, events))
+    sys.exit(uvloop.run(_serve(link, relay, events)))
 
 
-async def _serve(link_socket: socket.socket, relay: socket.socket, events: RecentEvents) -> None:
+async def _serve(link_socket: socket.socket, relay: socket.socket, events: RecentEvents) -> int:
+    """Run; gives the exit code."""
     # Without a gate nobody is answered, so there is nothing to end in order.
     link = PlaneEnd(link_socket, on_end=lambda: os._exit(1))
     gate = RemoteGate(link)
@@ -103,22 +106,28 @@ async def _serve(link_socket: socket.socket, relay: socket.socket, events: Recen
         cause = foreseen(error) if isinstance(error, BaseExceptionGroup) else error
         if not isinstance(cause, RgdError | OSError):
             raise
-        link.ask_host("fail", cause)
+        link.ask_host("cannot_go_on", cause)
+        return 1
+    return 0
 
 
 async def _run(
     birth: Birth, link: PlaneEnd, gate: RemoteGate, host: PlaneHost, relay: socket.socket
 ) -> None:
     settings = birth.settings
+    for event in birth.logged:
+        host.logged(event)
     async with AsyncExitStack() as stack:
         core = core_of(settings, gate, birth.incarnation, birth.former)
         daemon, exposition = assemble(settings, birth.url, core, Agreeing)
         stack.push_async_callback(daemon.close)
         host.daemon = daemon
+        link.on_fault = partial(daemon.errors.note, "link")
         live = Live(daemon, host.events)
         plane = Plane(
             daemon,
-            http_settings(settings, insecure=True),
+            # Limits and tokens are the gate's.
+            HttpSettings(batch_max=settings.http.batch_max),
             metrics=exposition.render,
             needs_token=lambda: settings.http.tokens_file is not None,
             log_door=daemon.parts.log_keeper or NoLog(),

@@ -91,7 +91,8 @@ class RemoteGate:
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
     ) -> None:
         """Put a policy snapshot in force; returns when it is."""
-        before = self.snapshot if self._is_known else None
+        # If it fails, what the gate has is not known.
+        before, self._is_known = (self.snapshot if self._is_known else None), False
         for part in parts_between(before, snapshot):
             self._link.tell_host("take_policies", part)
         self._link.ask_host("put_policies", snapshot.limits.broker, now, changes)

@@ -63,20 +63,26 @@ class PlaneRunner:
 
     async def run(self) -> None:
         """Run planes until one ends that was the last."""
-        while True:
+        while not self.is_last:
+            how = await self._run_one()
+            if not self.is_last:
+                _log.error("the plane's process ended", how=how)
+                self._ended(how)
+                await asyncio.sleep(self._pause_s())
+                self.restarts += 1
+
+    async def _run_one(self) -> str:
+        """Run a plane; gives how it ended."""
+        try:
             process, end = await self._start()
-            async with asyncio.TaskGroup() as tasks:
-                watch = tasks.create_task(self._watch(process, end))
-                code = await process.wait()
-                watch.cancel()
-            end.close()
-            if self.is_last:
-                return
-            how = _how(code)
-            _log.error("the plane's process ended", how=how)
-            self._ended(how)
-            await asyncio.sleep(self._pause_s())
-            self.restarts += 1
+        except OSError as error:
+            return f"cannot be started: {error}"
+        async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(self._watch(process, end))
+            code = await process.wait()
+            watch.cancel()
+        end.close()
+        return _how(code)
 
     async def stop(self, timeout_s: float) -> None:
         """Wait until the plane has ended by itself, and kill it if it does not in time."""
@@ -111,17 +117,23 @@ class PlaneRunner:
             )
         loop = asyncio.get_running_loop()
         _transport, end = await loop.create_unix_connection(self._make_end, sock=link)
-        await self._begun(end, relay)
+        try:
+            await self._begun(end, relay)
+        except BaseException:
+            process.kill()
+            raise
         return process, end
 
     async def _watch(self, process: asyncio.subprocess.Process, end: GateEnd) -> None:
-        heard_at, looks = end.heard_at, 0
-        while looks < (STARTING_LOOKS if heard_at is None else SILENT_LOOKS):
+        received_at, looks = end.received_at, 0
+        while looks < (STARTING_LOOKS if received_at is None else SILENT_LOOKS):
             await asyncio.sleep(self._silent_s / SILENT_LOOKS)
-            looks = looks + 1 if end.heard_at == heard_at else 0
-            heard_at = end.heard_at
-        _log.error("killed the plane's process", reason="it hangs")
-        process.kill()
+            looks = looks + 1 if end.received_at == received_at else 0
+            received_at = end.received_at
+        # Once it is to end it says nothing more, and `stop` has the time.
+        if not self.is_last:
+            _log.error("killed the plane's process", reason="it hangs")
+            process.kill()
 
     def _pause_s(self) -> float:
         now_s = asyncio.get_running_loop().time()

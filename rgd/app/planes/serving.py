@@ -8,6 +8,7 @@ granted that the log does not have.
 import asyncio
 import signal
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -36,6 +37,7 @@ from rgd.app.process import (
     new_incarnation,
     tune_interpreter,
 )
+from rgd.app.recent_events import EVENTS_MAX
 from rgd.config.credential_files import check_credential_files
 from rgd.config.faults import Faults
 from rgd.config.settings import Settings
@@ -47,6 +49,9 @@ from rgd.version import __version__
 
 #: A plane that is busy is not one that hangs.
 SILENT_S_MIN: Final = 10.0
+
+#: How much longer a plane may take to end than `shutdown_timeout_ms`, which its own work is given.
+STOP_S: Final = 1.0
 
 _log = structlog.get_logger("rgd")
 
@@ -64,16 +69,21 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
 
 async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
     async with AsyncExitStack() as stack:
+        until = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, until.set)
         embedded = embedded_broker(settings)
         url = settings.exchange.url
         if embedded is not None:
             stack.push_async_callback(embedded.stop)
             url = await embedded.ensure()
-        serving = Serving(settings, url, insecure=insecure)
+        serving = Serving(settings, url, until, insecure=insecure)
         configure_logs(recent=serving.logged)
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, serving.until.set)
-        works = {"plane": serving.runner.run, "credentials": serving.credentials.follow}
+        works = {
+            "plane": serving.runner.run,
+            "keep_up": serving.keep_up,
+            "credentials": serving.credentials.follow,
+        }
         if embedded is not None:
             works["embedded"] = embedded.supervise
         stack.push_async_callback(serving.front.close)
@@ -83,8 +93,9 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                     tasks.create_task(serving.errors.keep(what, work), name=what)
                     for what, work in works.items()
                 ]
-                beside.append(tasks.create_task(serving.open(say), name="doors"))
-                await serving.until.wait()
+                doors = tasks.create_task(serving.open(say), name="doors")
+                await until.wait()
+                doors.cancel()
                 await serving.stop()
                 for task in beside:
                     task.cancel()
@@ -102,14 +113,17 @@ class Serving(GateProcess):
     Args:
         settings: every setting.
         url: of the exchange.
+        until: set when it is to end.
         insecure: as `serve`.
     """
 
-    def __init__(self, settings: Settings, url: str, *, insecure: bool) -> None:
+    def __init__(
+        self, settings: Settings, url: str, until: asyncio.Event, *, insecure: bool
+    ) -> None:
         exchange = settings.exchange
         hold_s = exchange.isolation_hold_rounds * exchange.round_ms / 1000
         gate = LocalGate(_gate_settings(settings))
-        super().__init__(gate, SystemClock(), exchange.on_isolation, hold_s)
+        super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_s)
         self._settings = settings
         self._url = url
         self._incarnation = new_incarnation()
@@ -131,7 +145,8 @@ class Serving(GateProcess):
         )
         #: Set when a plane has said what calls it answers.
         self._has_plane = asyncio.Event()
-        self._is_open = False
+        #: What was logged last, for the live view of a plane to come.
+        self._logged: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
 
     async def open(self, say: Callable[[str], None]) -> None:
         """Listen, once there are policies.
@@ -141,20 +156,24 @@ class Serving(GateProcess):
         """
         await self._has_plane.wait()
         await self.front.open()
-        self._is_open = True
+        self.is_open = True
         self.note("doors_opened")
         _log.info("starting", version=__version__, build=BUILD, broker=self._settings.broker.name)
         at, name = address_of(self._settings, self.front.port), self._settings.broker.name
         say(f"rgd starting broker={name} listening={at} exchange={self._url}")
 
     async def stop(self) -> None:
-        """End in order; at once if something failed."""
+        """End in order; a plane that never answered anybody has nothing to log."""
+        self.runner.is_last = True
         self.drain()
         # Streams are the plane's to end.
         self.note("drain")
         await self.front.close()
         self.note("stop")
-        await self.runner.stop(self._settings.shutdown_timeout_ms / 1000)
+        if not (self.is_open and self.has_plane):
+            self.runner.kill()
+        # The plane gives up its own work after as long.
+        await self.runner.stop(self._settings.shutdown_timeout_ms / 1000 + STOP_S)
 
     # The plane's process.
 
@@ -164,7 +183,7 @@ class Serving(GateProcess):
 
     def _ended(self, how: str) -> None:
         self.detach(f"its process {how}; another one takes over")
-        if not self.had_plane:
+        if not self.is_open:
             self.fail(Unavailable(f"the plane's process {how}; see the log"))
 
     # What the plane calls.
@@ -172,13 +191,13 @@ class Serving(GateProcess):
     def birth(self) -> Birth:
         """What a plane begins with."""
         former = self.gate.sequences if self.had_plane else None
-        return Birth(self._settings, self._url, self._incarnation, former)
+        return Birth(self._settings, self._url, self._incarnation, former, (*self._logged,))
 
     def open_doors(self, routes: Iterable[Route]) -> None:
         """Pass these calls on from now on."""
         self.front.serve(routes)
         self._has_plane.set()
-        if self._is_open:
+        if self.is_open:
             self.note("doors_opened")
 
     def samples(self) -> list[Sample]:
@@ -201,6 +220,7 @@ class Serving(GateProcess):
         self, _logger: Any, _method: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         """Show an event in the plane's live view (a structlog processor, called from any thread)."""
+        self._logged.append(dict(event))
         self._loop.call_soon_threadsafe(self.note, "logged", dict(event))
         return event
 

@@ -4,17 +4,22 @@ Not covered: two real processes, which tests/e2e/test_planes.py has.
 """
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rgd.app import planes
 from rgd.app.containment import InternalErrors
 from rgd.app.planes.gate_end import TURN_NS, GateEnd
 from rgd.app.planes.plane_end import LinkEnded, PlaneEnd
+from rgd.app.planes.plane_process import PlaneHost
+from rgd.app.planes.serving import Serving
 from rgd.core.errors import UnknownGroup
 from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
@@ -181,3 +186,53 @@ async def test_a_gate_that_goes_while_nobody_asks_is_noticed() -> None:
         PlaneEnd(theirs, on_end=ended.set)
         ours.close()
         await ended.wait()
+
+
+async def test_nothing_of_a_closed_link_is_done_or_sent() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        for _ in range(20):
+            plane.tell(work)
+        plane.tell_host("hear", "too late")
+        plane.flush()
+        with pytest.raises(LinkEnded):
+            plane.ask(depth)
+
+    async with linked() as (end, host, errors, connected):
+        plane = asyncio.ensure_future(in_plane(connected, act))
+        while end.received_at is None:  # noqa: ASYNC110 -- the end tells nobody
+            await asyncio.sleep(0)
+        end.close()
+        end.note("hear", "nobody is there")
+        await plane
+        assert host.heard == []
+        assert not errors.counts
+
+
+async def test_a_note_that_raises_costs_no_other() -> None:
+    faults: list[str] = []
+
+    async def act(plane: PlaneEnd) -> None:
+        host = plane.host = Host()
+        plane.on_fault = lambda error: faults.append(str(error))
+        plane.ask_host("hear", None)
+        await host.has_heard.wait()
+
+    async with linked() as (end, _host, _, connected):
+        plane = asyncio.ensure_future(in_plane(connected, act))
+        end.note("no_such_thing")
+        end.note("hear", "after it")
+        await plane
+    assert len(faults) == 1
+    assert "no_such_thing" in faults[0]
+
+
+def test_every_name_of_a_message_is_a_method_of_the_other_side() -> None:
+    sources = {path: path.read_text() for path in Path(planes.__file__).parent.glob("*.py")}
+    text = "".join(sources.values())
+    to_gate = set(re.findall(r"(?:tell|ask)_host\(\s*\"(\w+)\"", text))
+    to_plane = set(re.findall(r"(?:self|_end)\.note\(\s*\"(\w+)\"|self\.note, \"(\w+)\"", text))
+    names = {name for pair in to_plane for name in pair if name}
+    assert to_gate
+    assert names
+    assert {name for name in to_gate if not hasattr(Serving, name)} == set()
+    assert {name for name in names if not hasattr(PlaneHost, name)} == set()
