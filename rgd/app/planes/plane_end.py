@@ -50,6 +50,8 @@ class PlaneEnd:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(connected.fileno(), self._read_notes)
+        # uvloop has made it one that does not wait.
+        connected.settimeout(None)
         self._frames = Frames()
         self._told = bytearray()
         self._notes: list[tuple[str, tuple[Any, ...]]] = []
@@ -163,6 +165,7 @@ class PlaneEnd:
                 self.on_fault(error)
 
     def _ended(self) -> LinkEnded:
+        _log.error("the gate's process has gone")
         self._loop.remove_reader(self._socket.fileno())
         self._on_end()
         return LinkEnded("the gate's process has ended")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from rgd.app import planes
 from rgd.app.containment import InternalErrors
@@ -56,6 +57,10 @@ def work(_gate: LocalGate) -> None:
         pass
 
 
+def take(_gate: LocalGate, _what: bytes) -> None:
+    pass
+
+
 def now() -> Nanos:
     return Nanos(time.monotonic_ns())
 
@@ -80,7 +85,8 @@ async def in_plane(connected: socket.socket, act: Callable[[PlaneEnd], Awaitable
     async def run() -> Any:
         return await act(PlaneEnd(connected, on_end=lambda: None))
 
-    return await asyncio.to_thread(lambda: asyncio.run(run()))
+    # By the loop of the daemon, which treats sockets in a way of its own.
+    return await asyncio.to_thread(lambda: uvloop.run(run()))
 
 
 async def test_what_is_told_and_asked_is_done_in_order() -> None:
@@ -124,6 +130,19 @@ async def test_what_the_gate_raises_is_raised_where_it_was_asked_for() -> None:
     async with linked() as (_, _, errors, connected):
         await in_plane(connected, act)
         assert errors.counts["link"] == 2
+
+
+async def test_what_is_told_waits_for_a_gate_that_is_slow() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        for _ in range(50):
+            plane.tell(work)
+        for _ in range(2_000):
+            plane.tell(take, bytes(2_000))
+        plane.ask(depth)
+
+    async with linked() as (_, _, errors, connected):
+        await in_plane(connected, act)
+        assert not errors.counts
 
 
 async def test_notes_are_taken_in_a_turn_of_their_own() -> None:
