@@ -126,10 +126,6 @@ class Restless(CoreBrain):
     def validate(self) -> None:
         raise InvariantBroken("on purpose")
 
-    def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
-        super().__init__(settings, now)
-        del self.validate
-
 
 def test_what_the_core_finds_of_itself_is_noted() -> None:
     assert "invariant" in laws(broken(Restless))

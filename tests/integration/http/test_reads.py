@@ -40,6 +40,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
+from rgd.ports.door import Scope
 from rgd.views.groups import SLICE_WORK
 from tests.support.running_daemon import memory_daemon
 
@@ -177,6 +178,8 @@ async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> N
         for endpoint in server.endpoints
         if endpoint.method == "GET"
         and endpoint.handler is not None
+        # A change may wait for the daemon, and nobody runs it.
+        and endpoint.scope is not Scope.ADMIN
         and not endpoint.path.endswith(UNKNOWN)
     ]
     [report] = [
