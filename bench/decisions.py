@@ -21,6 +21,7 @@ from typing import Final, cast
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.turns import Turns
 from rgd.core.buckets.bucket import PICO, Buckets
 from rgd.core.buckets.decision import NOTHING, Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
@@ -147,10 +148,17 @@ class LimiterAlone:
         return self.limiter.resolved_total
 
 
+class NoTurns(Turns):
+    """Of a caller who has the loop to himself; here there is none."""
+
+    def take(self) -> bool:
+        return True
+
+
 def array_of(topics: int) -> Ask:
     """Asks with an array of questions about so many topics: from the body's bytes to the answer's."""
     daemon = LimiterAlone()
-    acquire = Acquire(cast("Answers", daemon), HttpSettings())
+    acquire = Acquire(cast("Answers", daemon), HttpSettings(), NoTurns())
     items = [
         {"tenant": "acme", "namespace": "orders", "topic": f"t{order % topics}"}
         | {"messages": 1 + order % 3, "bytes": 1000 + order, "attempt": 1}
