@@ -4,13 +4,18 @@ import asyncio
 import gc
 import os
 import secrets
+import signal
 import sys
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Any, Final
 
 import structlog
+import uvloop
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.config.credential_files import check_credential_files
+from rgd.config.faults import Faults
 from rgd.config.settings import Settings
 from rgd.config.values import EMBEDDED
 from rgd.errors import RgdError
@@ -40,6 +45,29 @@ class Halted(RgdError):
 def new_incarnation() -> int:
     """The number that tells this run of a daemon from all others."""
     return secrets.randbits(INCARNATION_BITS) or 1
+
+
+def run_daemon(settings: Settings, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run one, once its credentials are found to be of use.
+
+    Raises:
+        ConfigError: they are not.
+        RgdError, OSError: what somebody can do something about is one error, also where it came from among several tasks.
+    """
+    check_credential_files(settings, Faults("settings"))
+    tune_interpreter()
+    try:
+        uvloop.run(main())
+    except BaseExceptionGroup as group:
+        raise foreseen(group) from group
+
+
+def stop_signalled() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT."""
+    until = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, until.set)
+    return until
 
 
 def tune_interpreter() -> None:

@@ -7,7 +7,6 @@ dataclass of its own filled from the settings; lower layers read no settings.
 """
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import structlog
-import uvloop
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.http.server import HttpServer
@@ -45,16 +43,14 @@ from rgd.app.process import (
     Halted,
     close_within,
     embedded_broker,
-    foreseen,
     new_incarnation,
-    tune_interpreter,
+    run_daemon,
+    stop_signalled,
 )
 from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
-from rgd.config.credential_files import check_credential_files
-from rgd.config.faults import Faults
 from rgd.config.settings import Settings
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
@@ -88,22 +84,13 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     """
     events = RecentEvents()
     configure_logs(recent=events)
-    check_credential_files(settings, Faults("settings"))
-    tune_interpreter()
-    try:
-        uvloop.run(_serve(settings, events, insecure=insecure, say=say))
-    except BaseExceptionGroup as group:
-        # What somebody can do something about is one line, also where it came from among several tasks.
-        raise foreseen(group) from group
+    run_daemon(settings, lambda: _serve(settings, events, insecure=insecure, say=say))
 
 
 async def _serve(
     settings: Settings, events: RecentEvents, *, insecure: bool, say: Callable[[str], None]
 ) -> None:
-    until = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, until.set)
+    until = stop_signalled()
     async with AsyncExitStack() as stack:
         embedded = embedded_broker(settings)
         url = settings.exchange.url
@@ -155,7 +142,7 @@ async def _serve(
 
 
 async def tell_ready(daemon: Agreeing) -> None:
-    """Log when it is ready for the first time."""
+    """Log once it is ready."""
     while not daemon.health().ready:  # noqa: ASYNC110 -- nothing tells
         await asyncio.sleep(READY_LOOK_S)
     _log.info("ready", broker=daemon.broker)

@@ -2,7 +2,7 @@
 
 Laws: it is started by exec, with its ends of two socket pairs, and no plane outlives this process (it ends with them, and
 the kernel kills it with its parent). A plane that dies is started again at once, after `DEATHS_MAX` deaths within
-`DEATHS_WITHIN_S` with growing pauses. One that is not heard of for so long that its peers are about to forget it is killed.
+`DEATHS_WITHIN_S` with growing pauses. One that says nothing for `silent_s` is killed.
 """
 
 import asyncio

@@ -6,7 +6,6 @@ granted that the log does not have.
 """
 
 import asyncio
-import signal
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping
@@ -14,7 +13,6 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import structlog
-import uvloop
 
 from rgd.adapters.http.front import Front
 from rgd.adapters.http.relay import Relay
@@ -33,13 +31,11 @@ from rgd.app.process import (
     BUILD,
     close_within,
     embedded_broker,
-    foreseen,
     new_incarnation,
-    tune_interpreter,
+    run_daemon,
+    stop_signalled,
 )
 from rgd.app.recent_events import EVENTS_MAX
-from rgd.config.credential_files import check_credential_files
-from rgd.config.faults import Faults
 from rgd.config.settings import Settings
 from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.units import NS_PER_MS
@@ -59,19 +55,12 @@ _log = structlog.get_logger("rgd")
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
     """Run a daemon until SIGTERM or SIGINT; arguments and errors as `rgd.app.wiring.serve`."""
     configure_logs()
-    check_credential_files(settings, Faults("settings"))
-    tune_interpreter()
-    try:
-        uvloop.run(_serve(settings, insecure=insecure, say=say))
-    except BaseExceptionGroup as group:
-        raise foreseen(group) from group
+    run_daemon(settings, lambda: _serve(settings, insecure=insecure, say=say))
 
 
 async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
     async with AsyncExitStack() as stack:
-        until = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, until.set)
+        until = stop_signalled()
         embedded = embedded_broker(settings)
         url = settings.exchange.url
         if embedded is not None:
@@ -144,7 +133,7 @@ class Serving(GateProcess):
             silent_s=max(SILENT_S_MIN, silent_s),
         )
         #: Set when a plane has said what calls it answers.
-        self._has_plane = asyncio.Event()
+        self._may_open = asyncio.Event()
         #: What was logged last, for the live view of a plane to come.
         self._logged: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
 
@@ -154,7 +143,7 @@ class Serving(GateProcess):
         Raises:
             Unavailable, ConfigError: as `Front.open`.
         """
-        await self._has_plane.wait()
+        await self._may_open.wait()
         await self.front.open()
         self.is_open = True
         self.note("doors_opened")
@@ -196,7 +185,7 @@ class Serving(GateProcess):
     def open_doors(self, routes: Iterable[Route]) -> None:
         """Pass these calls on from now on."""
         self.front.serve(routes)
-        self._has_plane.set()
+        self._may_open.set()
         if self.is_open:
             self.note("doors_opened")
 
@@ -220,8 +209,9 @@ class Serving(GateProcess):
         self, _logger: Any, _method: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         """Show an event in the plane's live view (a structlog processor, called from any thread)."""
-        self._logged.append(dict(event))
-        self._loop.call_soon_threadsafe(self.note, "logged", dict(event))
+        kept = dict(event)
+        self._logged.append(kept)
+        self._loop.call_soon_threadsafe(self.note, "logged", kept)
         return event
 
 
