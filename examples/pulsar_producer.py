@@ -5,7 +5,6 @@
 RGD_URL says where the daemon is. A message that is refused waits up to `WAIT_S` for its turn.
 """
 
-import logging
 import os
 import sys
 
@@ -21,8 +20,8 @@ TOPIC = "persistent://acme/requests/eu"
 
 def main() -> None:
     """Send, and print how many messages were sent."""
-    log = logging.getLogger("pulsar")
-    log.setLevel(logging.WARNING)
+    # Not a Python logger: a thread of the client that logs while Python ends would abort the process.
+    log = pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/stderr")
     settings = ClientSettings(
         when_away="open", url=os.environ.get("RGD_URL", "http://127.0.0.1:7700")
     )

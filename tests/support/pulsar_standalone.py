@@ -24,9 +24,11 @@ import subprocess
 import tarfile
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Self
 
@@ -370,6 +372,7 @@ class PulsarStandalone:
         if fault:
             self.kill()
             raise PulsarStartError(f"{fault}; {self.log} says:\n{self._log_since(log_offset)}")
+        self._make_default_namespace()
 
     def environment(self) -> dict[str, str]:
         """Of its JVM, or of another broker's beside it."""
@@ -407,6 +410,21 @@ class PulsarStandalone:
         asked = urllib.request.Request(f"{self.admin_url}/admin/v2/{path}", headers=self._headers)
         with _http.open(asked, timeout=_HTTP_TIMEOUT_S) as response:
             return str(response.read(), "utf-8")
+
+    def _make_default_namespace(self) -> None:
+        """Pulsar makes `public/default` itself, but on a busy machine that may fail, which it only logs."""
+        self._put("tenants/public", {"allowedClusters": [CLUSTER]})
+        self._put("namespaces/public/default", {})
+
+    def _put(self, path: str, body: Mapping[str, object]) -> None:
+        headers = {"Content-Type": "application/json", **self._headers}
+        url, data = f"{self.admin_url}/admin/v2/{path}", json.dumps(body).encode()
+        asked = urllib.request.Request(url, data, headers, method="PUT")
+        try:
+            _http.open(asked, timeout=_HTTP_TIMEOUT_S).close()
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.CONFLICT:  # it is there
+                raise
 
     def _log_since(self, offset: int) -> str:
         """The errors that were logged since the offset, then the last lines."""
