@@ -5,7 +5,7 @@
 A file with that many namespaces, each attached to a group and with a publish limit and a backlog quota of
 its own, is parsed, checked and hashed; its snapshot becomes records and comes back from them; all records are
 written as the table holds them, and read. Then it is read as a running daemon reads it, in a thread beside
-an event loop that turns all the while, and freed again.
+an event loop that turns all the while, and freed by that loop.
 A hold is processor time that other threads of this process took between two turns of the loop: an answer
 waits that long, and other processes of this machine are not in it.
 Not measured: the snapshot taken in by a broker's core, the network, answers meanwhile.
@@ -23,7 +23,6 @@ from typing import Final
 
 from bench.harness import Figures, run
 from rgd.config.groups import load_groups, policies_hash
-from rgd.config.groups_apart import load_groups_apart, release
 from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.policies import decode_policy, encode_policy
@@ -109,25 +108,22 @@ def measure_alone(path: Path) -> Figures:
 
 
 async def measure_beside(path: Path) -> Figures:
-    """Read as a daemon reads it, and in a thread of its own for comparison."""
-    apart, thread, freed = Turning(), Turning(), Turning()
+    """Read as a daemon reads it, and freed as it frees the one before."""
+    turning = Turning()
     snapshots: list[PolicySnapshot] = []
-    figures = {
-        "apart_s": await apart.beside(lambda: snapshots.append(load_groups_apart(path).snapshot)),
-        "thread_s": await thread.beside(lambda: snapshots.append(load_groups(path))),
-        "free_s": await freed.beside(lambda: release(snapshots)),
+    thread_s = await turning.beside(lambda: snapshots.append(load_groups(path)))
+    return {
+        "thread_s": thread_s,
+        "thread_longest_hold_ms": turning.longest_s * 1000,
+        "free_ms": timed_s(snapshots.clear) * 1000,
     }
-    figures["apart_longest_hold_ms"] = apart.longest_s * 1000
-    figures["thread_longest_hold_ms"] = thread.longest_s * 1000
-    figures["free_longest_hold_ms"] = freed.longest_s * 1000
-    return figures
 
 
-def peak_mb(path: Path, module: str, function: str) -> float:
+def peak_mb(path: Path) -> float:
     """Most memory of a process that does nothing but read a file, less that of one that reads none."""
     script = (
-        f"import pathlib, sys; from {module} import {function} as read\n"
-        "if sys.argv[1]: kept = read(pathlib.Path(sys.argv[1]))\n"
+        "import pathlib, sys; from rgd.config.groups import load_groups\n"
+        "if sys.argv[1]: kept = load_groups(pathlib.Path(sys.argv[1]))\n"
         # Linux's own figure: getrusage counts what the parent had before exec.
         "print(next(line.split()[1] for line in open('/proc/self/status') if 'VmHWM' in line))"
     )
@@ -149,8 +145,7 @@ def measure(options: argparse.Namespace) -> Figures:
             "file_mb": path.stat().st_size / MB,
             **asyncio.run(measure_beside(path)),
             **measure_alone(path),
-            "parse_peak_mb": peak_mb(path, "rgd.config.groups", "load_groups"),
-            "apart_peak_mb": peak_mb(path, "rgd.config.groups_apart", "load_groups_apart"),
+            "parse_peak_mb": peak_mb(path),
         }
     return {name: round(value, 3) for name, value in figures.items()}
 

@@ -125,7 +125,7 @@ class BacklogPoller:
         began = self._now() / NS_PER_S
         try:
             owned = await self._stock.owned()
-            lost, settled = await asyncio.to_thread(self._settled, owned, began)
+            lost, settled = self._settled(owned, began)
             await self._withdraw(door, lost)
             self._owned = len(owned)
             faults = await self._read(door, settled)
@@ -139,10 +139,7 @@ class BacklogPoller:
         await self._stock.close()
 
     def _settled(self, owned: Sequence[str], began: float) -> tuple[set[str], list[str]]:
-        """The reported topics that are not owned any more, and the owned ones to report.
-
-        In a thread: there may be 200,000.
-        """
+        """The reported topics that are not owned any more, and the owned ones to report."""
         # Also at a start: the broker may have started just before, and been given topics.
         self._since = {topic: self._since.get(topic, began) for topic in owned}
         lost = self._reported.difference(owned)
@@ -152,7 +149,7 @@ class BacklogPoller:
         return lost, [topic for topic in owned if self._since[topic] <= until + slack_s]
 
     async def _read(self, door: Backlogs, owned: Sequence[str]) -> Mapping[str, str]:
-        chosen = await asyncio.to_thread(in_turn, owned, self._settings.topics_max, self._last)
+        chosen = in_turn(owned, self._settings.topics_max, self._last)
 
         def deliver(report: TopicBacklog) -> None:
             self._reported.add(report.topic)

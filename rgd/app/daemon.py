@@ -34,7 +34,7 @@ from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.shard_topics import ShardTopics
 from rgd.app.stock_neighbours import StockNeighbours, StockParts
-from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
+from rgd.app.traffic import Traffic
 from rgd.core.backlog.model import Eviction
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import (
@@ -58,7 +58,6 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     ShardOpened,
     Started,
-    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -75,14 +74,8 @@ from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.dialect import CompactDialect
 
-#: Names of groups that are made known to the core in one go: more would keep requests waiting.
-NAMES_SLICE: Final = 256
-
 #: Groups that another plane gave slots, in one go.
 GROUPS_SLICE: Final = 500
-
-#: Rest between two slices of the core's work, and between two large reports.
-SLICE_REST_S: Final = 0.001
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -138,8 +131,6 @@ class Agreeing(Looks):
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
-        #: Held while a message is taken, because several topics may be read.
-        self._taking = asyncio.Lock()
         self._is_draining = False
         #: Why this daemon may not go on.
         self.halted: str | None = None
@@ -279,7 +270,8 @@ class Agreeing(Looks):
             wake_at = self.core.wake_at
             if wake_at is not None and self.now() >= wake_at:
                 self._wake()
-                await self._rest()
+                # Messages are read between two slices of the core's work.
+                await asyncio.sleep(0)
 
     async def _follow_exchange(self) -> None:
         await self._started.wait()
@@ -292,7 +284,9 @@ class Agreeing(Looks):
             except ExchangeClosed:
                 return
             for payload in payloads:
-                await self._take(payload)
+                self._take(payload)
+                # What else is due comes between any two messages.
+                await asyncio.sleep(0)
 
     async def _join(self) -> None:
         if self.parts.prepare is not None:
@@ -304,16 +298,6 @@ class Agreeing(Looks):
             await self.parts.policies.follow(self._on_snapshot)
 
     # Events in, effects out.
-
-    async def _rest(self) -> None:
-        """Let the requests in that came while the core worked on a slice.
-
-        A request takes some turns of the event loop: where there is more to do at once, each turn
-        would be another slice.
-        """
-        wake_at = self.core.wake_at
-        is_behind = wake_at is not None and self.now() >= wake_at
-        await asyncio.sleep(SLICE_REST_S if is_behind else 0)
 
     def _handle(self, event: Event) -> None:
         effects: tuple[Effect, ...] = ()
@@ -413,26 +397,10 @@ class Agreeing(Looks):
     def _round_s(self) -> float:
         return self.core.settings.round_ns / NS_PER_S
 
-    async def _take(self, payload: bytes) -> None:
-        async with self._taking:
-            await self._take_next(payload)
-
-    async def _take_next(self, payload: bytes) -> None:
-        message = await self.traffic.decoded(payload)
-        if message is None:
-            # Also between messages that are dropped: there may be thousands of them.
-            await asyncio.sleep(0)
-            return
-        if isinstance(message, Report) and message.full:
-            # Thousands of new groups get their slots slice by slice.
-            for begin in range(0, len(message.rows), NAMES_SLICE):
-                end = begin + NAMES_SLICE
-                self._handle(StateAnnounced(self.now(), message.rows, begin, end))
-                await asyncio.sleep(0)
-        self._handle(MessageReceived(self.now(), message))
-        # Reports come in crowds at the rounds' ends: let requests in between.
-        is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
-        await asyncio.sleep(SLICE_REST_S if is_large else 0)
+    def _take(self, payload: bytes) -> None:
+        message = self.traffic.decoded(payload)
+        if message is not None:
+            self._handle(MessageReceived(self.now(), message))
 
     def _on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         known = self.parts.policies.is_known

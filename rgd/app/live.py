@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rgd.app.containment import contained
-from rgd.app.daemon import SLICE_REST_S, Agreeing
+from rgd.app.daemon import Agreeing
 from rgd.app.live_history import History
 from rgd.app.recent_events import RecentEvents
 from rgd.core.errors import UnknownGroup
@@ -87,14 +87,14 @@ class Live:
 
     async def _look(self) -> None:
         for _ in self._pressure.look():
-            await asyncio.sleep(SLICE_REST_S)
+            await asyncio.sleep(0)
         pressure = self._pressure
         top, total, short = pressure.top(ROWS_MAX), pressure.total, pressure.short
         keys = list(dict.fromkeys(row.key for row in top))
         found: list[Table] = []
         for table in tables(self._core, keys):
             found.append(table)
-            await asyncio.sleep(SLICE_REST_S)
+            await asyncio.sleep(0)
         now = self._daemon.now()
         counts = counts_of(self._core, keys, now)
         self._coloured = coloured_of(found)
@@ -103,7 +103,7 @@ class Live:
             # Policies may have changed since the look began.
             some = [row for row in top[begin : begin + ROWS_SLICE] if self._is_limited(row)]
             rows += self._rows_of(some, found, counts)
-            await asyncio.sleep(SLICE_REST_S)
+            await asyncio.sleep(0)
         self._counts = counts
         self._groups = PressuresView(
             tuple(sorted((view for _, view in rows), key=lambda row: -row.pressure)),

@@ -13,7 +13,7 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -69,7 +69,7 @@ class ShardTopics:
         self,
         make: Callable[[Shard], Exchange],
         *,
-        take: Callable[[bytes], Awaitable[None]],
+        take: Callable[[bytes], None],
         opened: Callable[[Shard], None],
         errors: InternalErrors,
         outdated_s: float = math.inf,
@@ -206,7 +206,8 @@ class ShardTopics:
             while True:
                 for payload in await topic.exchange.receive():
                     if topic.is_read:
-                        await self._take(payload)
+                        self._take(payload)
+                        await asyncio.sleep(0)
 
 
 def _dropped_by(topic: _Topic) -> Counter[str]:

@@ -164,17 +164,17 @@ class StockNeighbours:
             except ExchangeClosed:
                 return
             for received in batch:
-                await self._take(received)
-                # Requests are served between any two reports.
+                self._take(received)
+                # What else is due comes between any two reports.
                 await asyncio.sleep(0)
 
     async def _join(self) -> None:
         await self.parts.prepare()
         await self.parts.exchange.open()
 
-    async def _take(self, received: Received) -> None:
+    def _take(self, received: Received) -> None:
         now_ms = self._clock.unix_ms()
-        report = await self.traffic.decoded(received.payload)
+        report = self.traffic.decoded(received.payload)
         if report is None:
             return
         if is_of_rgd(report.broker):

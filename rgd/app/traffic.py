@@ -1,8 +1,6 @@
 """Messages in and out of the exchange: sending, encoding and decoding.
 
-Law: a peer's messages cost this daemon time only in small pieces. A message is decoded on the event loop
-only if its decompressed size, which is known beforehand, is at most `INLINE_BYTES_MAX`. Requests are
-served between any two messages. Undecodable messages are counted and dropped. A message that cannot be
+Law: undecodable messages are counted and dropped. A message that cannot be
 sent is counted and dropped too, because every report is absolute and a later one repeats it.
 Messages are sent in the order in which they were posted. Up to `SENDS_MAX` of them wait for the exchange's answer at one time: one
 after the other, a report of every 100 ms would be too many for an exchange that answers after 150 ms.
@@ -32,11 +30,6 @@ OUTBOX_MAX: Final = 256
 #: messages of a non-persistent topic for a reader to whom more than 64 KiB are still to be written.
 SENDS_MAX: Final = 32
 SENDS_BYTES_MAX: Final = 64 << 10
-
-#: More rows than this are encoded in a thread, and more decompressed bytes are decoded in one,
-#: because inline they would delay requests by more than a millisecond.
-INLINE_ROWS_MAX: Final = 1_000
-INLINE_BYTES_MAX: Final = 16 * 1024
 
 #: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
@@ -86,8 +79,6 @@ class Traffic(Generic[M]):
         self._errors = errors
         #: What was dropped of messages that were being sent or received, by reason.
         self._dropped: Counter[str] = Counter()
-        #: Senders whose names are kept, if others are to be removed before the next message.
-        self._kept: frozenset[str] | None = None
         self._outbox: Outbox[M] = Outbox(outbox_max, outdated_s)
         #: The payloads that wait for an answer, and their bytes.
         self._sends = self._sends_bytes = 0
@@ -142,17 +133,11 @@ class Traffic(Generic[M]):
 
     def keep_names(self, brokers: Collection[str]) -> None:
         """Remove the dictionaries of all other senders, which have left."""
-        # Deferred, because a thread may be decoding a message now.
-        self._kept = frozenset(brokers)
+        self._dialect.keep(brokers)
 
-    async def decoded(self, payload: bytes) -> M | None:
+    def decoded(self, payload: bytes) -> M | None:
         """The message of a payload; None, and counted, if it is invalid."""
-        if self._kept is not None:
-            self._dialect.keep(self._kept)
-            self._kept = None
         try:
-            if self._dialect.cost(payload) > INLINE_BYTES_MAX:
-                return await asyncio.to_thread(self._dialect.decode, payload)
             return self._dialect.decode(payload)
         except WireError as error:
             self._dropped[error.reason] += 1
@@ -167,7 +152,7 @@ class Traffic(Generic[M]):
         """Begin to send a message, when there is room for it among those that are being sent."""
         about = type(message).__name__
         try:
-            payloads = await self._encoded(message)
+            payloads = self._dialect.encode(message)
         except WireError as error:
             self._dropped[UNSENT] += 1
             _log.error("cannot send a report", reason=str(error))
@@ -212,11 +197,6 @@ class Traffic(Generic[M]):
             # The sender of messages finds out whether all are sent.
             if not self._sends:
                 self._has_outgoing.set()
-
-    async def _encoded(self, message: M) -> tuple[bytes, ...]:
-        if self._dialect.rows(message) > INLINE_ROWS_MAX:
-            return await asyncio.to_thread(self._dialect.encode, message)
-        return self._dialect.encode(message)
 
 
 def _now_s() -> float:

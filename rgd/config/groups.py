@@ -6,8 +6,7 @@ expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked
 The format is strict (docs/configuration.md): an unknown key, a misspelt group, `true` in place of a number
 or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
 `group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `policies_hash` the
-hash, and `document` the YAML. `groups_apart` reads a file without blocking an event loop.
-`rgd.app` decides when to read it again.
+hash, and `document` the YAML. `rgd.app` decides when to read it again.
 """
 
 from collections.abc import Callable, Collection

@@ -7,7 +7,7 @@ Fields that are not known are ignored, so fields may be added without a new vers
 Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
 a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
 decodes more than `MESSAGE_MAX` bytes, nor more than a fixed multiple of the received bytes
-(`rgd.wire.compression`), and the amount is known before it begins (`plain_bytes`).
+(`rgd.wire.compression`), and the amount is known before it begins.
 
 Rows are columns (`rgd.wire.columns`), and a body is compressed if that makes it smaller. With a dictionary,
 `encode` and `decode` use numbers in place of names (`rgd.wire.name_dictionary`). A state that is
@@ -37,7 +37,7 @@ from rgd.core.exchange.shards import WHOLE
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import read_amounts, write_amounts
-from rgd.wire.compression import compressed, decompressed, plain_size
+from rgd.wire.compression import compressed, decompressed
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
 from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
@@ -101,16 +101,6 @@ def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
             has_two = field.name.endswith("_high")
             begins += [begin, begin + len(column) // 2] if has_two else [begin]
     return begins
-
-
-def plain_bytes(data: bytes) -> int:
-    """How many bytes `decode` will have to take apart; costs nothing.
-
-    Raises:
-        WireError: `decode` would refuse it by its first bytes alone.
-    """
-    is_compressed = _is_compressed(data)
-    return plain_size(data[_HEAD_SIZE:], MESSAGE_MAX) if is_compressed else len(data)
 
 
 def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:

@@ -26,7 +26,6 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     ShardOpened,
     Started,
-    StateAnnounced,
     StockBrokersListed,
     StockReportReceived,
     Stopping,
@@ -86,7 +85,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case StateAnnounced() | ShardOpened() | GroupsAsked() | GroupsResumed():
+            case ShardOpened() | GroupsAsked() | GroupsResumed():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.

@@ -37,7 +37,6 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
-    StateAnnounced,
     StockBrokersListed,
     StockReportReceived,
     Stopping,
@@ -178,12 +177,6 @@ class Core(RuleBasedStateMachine):
     @rule(message=messages)
     def hear(self, message: Message) -> None:
         self.live(MessageReceived(Nanos(self.now), message))
-
-    @rule(message=messages, begin=st.integers(0, 3), count=st.integers(1, 300))
-    def hear_ahead(self, message: Message, begin: int, count: int) -> None:
-        """Of a state that is to come; it may never come."""
-        if isinstance(message, Report):
-            self.live(StateAnnounced(Nanos(self.now), message.rows, begin, begin + count))
 
     @rule(message=messages, back=spans)
     def hear_with_an_earlier_time(self, message: Message, back: int) -> None:

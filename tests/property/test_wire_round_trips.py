@@ -74,7 +74,6 @@ def test_messages_survive_the_compact_dialect(messages: list[Message]) -> None:
     sender, receiver = CompactDialect(), CompactDialect()
     for message in [replace(message, sender=ONE) for message in messages]:
         (payload,) = sender.encode(message)
-        assert receiver.cost(payload) > 0
         assert content(receiver.decode(payload)) == content(message)
 
 

@@ -11,8 +11,7 @@ atomically. `rgd.wire.policies` decodes the records.
 import json
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +22,6 @@ from rgd.ports.policies import NotKept
 VERSION: Final = 1
 #: Largest file that is read: 500,000 records of 500 bytes.
 FILE_BYTES_MAX: Final = 256 << 20
-#: Most lines that are encoded in one call, because more would delay requests, even from a thread.
-PIECE: Final = 256
 
 _TAB: Final = b"\t"
 
@@ -68,7 +65,7 @@ class PoliciesFile:
     def store(self, records: Iterable[tuple[str, bytes]]) -> None:
         with self._lock:
             try:
-                replace_file(self._path, _pieces(self._table, records))
+                replace_file(self._path, (_content(self._table, records),))
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 raise NotKept(f"{self._path}: {reason}") from error
@@ -98,14 +95,10 @@ def _record(line: bytes) -> tuple[str, bytes]:
     return str(json.loads(key)), value
 
 
-def _pieces(table: str, records: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
-    """The file, some lines at a time."""
-    head = json.dumps({"version": VERSION, "table": table}).encode() + b"\n"
-    crc, count = zlib.crc32(head), 0
-    yield head
-    rest = iter(records)
-    while some := list(islice(rest, PIECE)):
-        piece = b"".join(json.dumps(key).encode() + _TAB + value + b"\n" for key, value in some)
-        crc, count = zlib.crc32(piece, crc), count + len(some)
-        yield piece
-    yield json.dumps({"records": count, "crc32": crc}, separators=(",", ":")).encode() + b"\n"
+def _content(table: str, records: Iterable[tuple[str, bytes]]) -> bytes:
+    """The file."""
+    head = json.dumps({"version": VERSION, "table": table}).encode()
+    lines = [json.dumps(key).encode() + _TAB + value for key, value in records]
+    body = b"\n".join((head, *lines, b""))
+    end = {"records": len(lines), "crc32": zlib.crc32(body)}
+    return body + json.dumps(end, separators=(",", ":")).encode() + b"\n"

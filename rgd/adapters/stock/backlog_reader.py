@@ -9,7 +9,6 @@ ledgers and cursors. One more for a topic with newly closed ledgers, and in the 
 topic whose oldest message changed. `backlog_answers` interprets the answers.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,8 +43,6 @@ from rgd.ports.stock_backlogs import (
 
 #: Largest answer for one topic: 1,000 ledgers, and cursors with some 50,000 acknowledged ranges.
 TOPIC_BYTES_MAX: Final = 4 << 20
-#: Answers with more characters of acknowledged ranges are converted in a thread.
-INLINE_RANGES_CHARS_MAX: Final = 4 << 10
 #: Most evicted seconds that Pulsar takes: an int32.
 SECONDS_MAX: Final = (1 << 31) - 1
 
@@ -103,7 +100,7 @@ class StockBacklogReader(StockBacklogs):
         held = [name for name in held if _is_polled(name, address)]
         self._lists = PartReads(self._client)
         self._bundles = await self._lists.each(held, self._topics_of, self._bundles, path="bundles")
-        return await asyncio.to_thread(self._sorted_topics)
+        return self._sorted_topics()
 
     @override
     async def read(self, topics: Sequence[str], deliver: Deliver, seconds: float) -> BacklogReading:
@@ -196,12 +193,8 @@ class StockBacklogReader(StockBacklogs):
     async def _report(self, topic: str) -> TopicBacklog:
         stats = await self._stats(topic)
         read_at_ms = self._unix_ms()
-        if sum(len(one.individually_deleted_messages) for one in stats.cursors.values()) > (
-            INLINE_RANGES_CHARS_MAX
-        ):
-            ledgers, subscriptions = await asyncio.to_thread(_converted, stats)
-        else:
-            ledgers, subscriptions = _converted(stats)
+        ledgers = answers.ledgers_of(stats)
+        subscriptions = answers.subscriptions_of(stats, ledgers)
         if ledgers:
             ledgers = answers.closed(ledgers, await self._close_times(topic, ledgers))
         oldest = await self._stamp(topic, subscriptions) if self._settings.is_precise else None
@@ -266,13 +259,6 @@ class StockBacklogReader(StockBacklogs):
         if last is None or answers.position_of(cursor.mark_delete_position) >= last:
             return None
         return last
-
-
-def _converted(
-    stats: InternalStats,
-) -> tuple[tuple[Ledger, ...], tuple[SubscriptionBacklog, ...]]:
-    ledgers = answers.ledgers_of(stats)
-    return ledgers, answers.subscriptions_of(stats, ledgers)
 
 
 def _message_id(topic: str, position: Position) -> dict[str, int]:

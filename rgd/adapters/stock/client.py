@@ -34,8 +34,6 @@ from rgd.ports.stock import StockDown, StockError, StockRefused
 BODY_BYTES_MAX: Final = 16 << 20
 #: Largest header line of an answer. Pulsar returns a message's properties in one.
 HEADER_BYTES_MAX: Final = 64 << 10
-#: Answers up to this size are decoded on the event loop (about 0.1 ms), larger ones in a thread.
-INLINE_BYTES_MAX: Final = 64 << 10
 #: Most redirects of one call; Pulsar needs one.
 REDIRECTS_MAX: Final = 5
 #: Most characters of an admin API's answer in an error.
@@ -159,8 +157,6 @@ class StockClient:
             StockRefused: the answer is unusable.
         """
         reply = await self._reply("GET", path, at=at, bytes_max=bytes_max)
-        if len(reply.body) > INLINE_BYTES_MAX:
-            return await asyncio.to_thread(_decoded, path, reply.body, decoder)
         return _decoded(path, reply.body, decoder)
 
     async def locate(

@@ -5,8 +5,6 @@ it never raises. It has no secrets, only groups, rates and names.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +15,6 @@ from rgd.ports.stock import StockPolicies
 
 #: The version of the file format; a file of another version is not read.
 VERSION: Final = 1
-#: Most entries that are encoded in one call, because more would delay requests, even from a thread.
-PIECE: Final = 256
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):
@@ -55,23 +51,5 @@ class StockFile:
     def store(self, policies: StockPolicies) -> None:
         """Replace it; a crash at any moment leaves the old one or the new one."""
         with contextlib.suppress(OSError):
-            replace_file(self._path, _texts(self._url, policies))
-
-
-def _texts(url: str, policies: StockPolicies) -> Iterator[bytes]:
-    """`_Stored` as JSON, piece by piece."""
-    yield msgspec.json.encode({"version": VERSION, "url": url})[:-1] + b',"policies":{'
-    parts: tuple[tuple[str, Mapping[str, object]], ...] = (
-        ("groups", policies.groups),
-        ("namespaces", policies.namespaces),
-        ("topics", policies.topics),
-    )
-    for number, (name, entries) in enumerate(parts):
-        yield f'{"," if number else ""}"{name}":{{'.encode()
-        left = iter(entries.items())
-        is_first = True
-        while piece := dict(islice(left, PIECE)):
-            yield (b"" if is_first else b",") + msgspec.json.encode(piece)[1:-1]
-            is_first = False
-        yield b"}"
-    yield b',"broker":' + msgspec.json.encode(policies.broker) + b"}}"
+            stored = _Stored(VERSION, self._url, policies)
+            replace_file(self._path, (msgspec.json.encode(stored),))

@@ -4,7 +4,7 @@ Law: a file is accepted or refused as a whole. A refused or missing one leaves t
 in force, and `trouble` reports it until a valid one appears. Daemons do not exchange policies: each
 reports its file's hash, and daemons with different hashes raise an alarm (`AlarmCode.POLICIES_DIFFER`).
 How: the file is checked every FILE_POLL_S. The check follows links, because Kubernetes swaps a link to change
-a ConfigMap. A separate process reads and hashes a large file.
+a ConfigMap. A thread reads and hashes it, because a large file takes seconds.
 """
 
 import asyncio
@@ -14,14 +14,7 @@ from typing import Final
 import structlog
 
 from rgd.app.policies.source import Figures, OnSnapshot
-from rgd.config.groups import load_groups
-from rgd.config.groups_apart import (
-    GroupsUnread,
-    LoadedGroups,
-    Reading,
-    load_groups_apart,
-    release,
-)
+from rgd.config.groups import load_groups, policies_hash
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -53,8 +46,7 @@ class FilePolicies:
         self._poll_s = poll_s
         # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = _stamp(path)
-        loaded = load_groups_apart(path)
-        self._snapshot, self._hash = loaded.snapshot, loaded.hash
+        self._snapshot, self._hash = _load(path)
         #: Why the current file is not in force; None if it is.
         self.trouble: str | None = None
 
@@ -103,13 +95,12 @@ class FilePolicies:
 
     async def _take_up(self, on_snapshot: OnSnapshot) -> bool:
         try:
-            loaded = await self._load()
+            loaded = await asyncio.to_thread(_load, self._path)
         except ConfigError as error:
             self._tell_refused(error)
-            return not isinstance(error, GroupsUnread)
-        on_snapshot(loaded.snapshot, loaded.hash)
-        before = [self._snapshot]
-        self._snapshot, self._hash = loaded.snapshot, loaded.hash
+            return not isinstance(error.__cause__, OSError)
+        on_snapshot(*loaded)
+        self._snapshot, self._hash = loaded
         self.trouble = None
         _log.info(
             "reloaded groups file",
@@ -117,28 +108,13 @@ class FilePolicies:
             groups=len(self._snapshot.groups),
             hash=f"{self._hash:016x}",
         )
-        # This is the last reference, and freeing a large snapshot takes long.
-        await asyncio.to_thread(release, before)
         return True
-
-    async def _load(self) -> LoadedGroups:
-        """Read the file.
-
-        Raises:
-            ConfigError: it cannot be used, or not read.
-        """
-        reading = Reading()
-        try:
-            return await asyncio.to_thread(load_groups_apart, self._path, reading)
-        finally:
-            # Otherwise the thread would block the exit until the file is read.
-            reading.stop()
 
     def _tell_refused(self, error: ConfigError) -> None:
         more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
         first = str(error.faults[0])[:FAULT_CHARS_MAX]
         trouble = f"the last good ones stay in force: {first}{more}"
-        if isinstance(error, GroupsUnread) and trouble == self.trouble:
+        if trouble == self.trouble:
             return  # It is already logged.
         self.trouble = trouble
         for fault in error.faults[:FAULTS_LOGGED_MAX]:
@@ -148,6 +124,12 @@ class FilePolicies:
 def seed_of(path: Path | None) -> PolicySnapshot | None:
     """The snapshot by which a groups file seeds a table; None if there is no file."""
     return None if path is None else load_groups(path)
+
+
+def _load(path: Path) -> tuple[PolicySnapshot, int]:
+    """The policies of the file, and their hash."""
+    snapshot = load_groups(path)
+    return snapshot, policies_hash(snapshot)
 
 
 def _stamp(path: Path) -> object:

@@ -136,7 +136,7 @@ class PulsarAdminPolicies:
         asked = [*self._asked_before, *self._origins.names_asked()]
         self._asked_before = ()
         polled = self._origins.topics_polled()
-        topics = await asyncio.to_thread(self._topics_to_read, asked, polled)
+        topics = self._topics_to_read(asked, polled)
         try:
             reading = await self._origins.stock.read(self._known, topics)
         except StockError as error:
@@ -184,10 +184,7 @@ class PulsarAdminPolicies:
 
     async def _take(self, reading: Reading, on_snapshot: OnSnapshot) -> None:
         self._tell_faults(reading.faults)
-        is_news = not self._is_read or await asyncio.to_thread(
-            _differ, reading.policies, self._known
-        )
-        if not is_news:
+        if self._is_read and reading.policies == self._known:
             self._known = reading.policies
             return
         snapshot, policies_hash = await asyncio.to_thread(_digest, reading.policies)
@@ -313,10 +310,6 @@ def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
 def hash_of(stock: StockPolicies) -> int:
     """The hash that daemons compare, over the policies that every daemon reads: no topics'."""
     return policies_hash(snapshot_of(replace(stock, topics={})))
-
-
-def _differ(one: StockPolicies, other: StockPolicies) -> bool:
-    return one != other
 
 
 def _digest(stock: StockPolicies) -> tuple[PolicySnapshot, int]:

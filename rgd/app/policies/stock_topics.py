@@ -4,7 +4,7 @@ Law: topics that callers asked this daemon about, topics whose backlogs it polls
 policies, are read in every poll as long as they all fit. If they do not fit, they take turns, so each is read repeatedly.
 
 The limiter forgets the requested names whenever a new snapshot comes into force, so topics are stored here for
-`KEEP_POLLS` polls. It works on plain values in a thread, because there may be many topics.
+`KEEP_POLLS` polls.
 """
 
 from bisect import bisect_right

@@ -17,7 +17,7 @@ The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -44,10 +44,8 @@ from rgd.wire.policies import decode_policy, policy_digest, policy_text
 #: Most attempts of a change because another daemon was faster. Each time one change succeeded, so this
 #: many in a row mean heavy contention on one policy.
 TRIES_MAX: Final = 20
-#: More records than this are decoded in a thread, because inline they would delay requests.
-INLINE_RECORDS_MAX: Final = 20
-#: Records that are applied in one slice, about a millisecond.
-TAKE_SLICE: Final = 250
+#: Records that are read and applied in one go: a whole table at once would hold up reports and cuts for seconds.
+TAKE_SLICE: Final = 1_000
 #: A table that was open for this long is opened again without delay.
 STEADY_S: Final = 10.0
 
@@ -345,18 +343,14 @@ class TablePolicies:
 
     async def _take_all(self, changes: Sequence[tuple[str, bytes]]) -> None:
         """Apply records in order; then report the new snapshot once, and wake waiting writers."""
-        if len(changes) > INLINE_RECORDS_MAX:
-            read = await asyncio.to_thread(_decoded, changes)
-        else:
-            read = _decoded(changes)
-        for start in range(0, len(read), TAKE_SLICE):
+        for start in range(0, len(changes), TAKE_SLICE):
             if start:
                 await asyncio.sleep(0)
-            for one in read[start : start + TAKE_SLICE]:
-                self._is_outdated |= self._take(one)
+            for key, value in changes[start : start + TAKE_SLICE]:
+                self._is_outdated |= self._take(_decoded(key, value))
         self._filling.note_read()
         self._refusals.log()
-        if read and self._keeping is not None:
+        if changes and self._keeping is not None:
             self._keeping.note_change()
         if self._is_outdated:
             self._snapshot = self._ledger.snapshot()
@@ -402,9 +396,7 @@ class TablePolicies:
         """Write missing records, then report differences from the groups file."""
         await self._filling.run()
         seeds, self._seeds = self._seeds, {}
-        differing = await asyncio.to_thread(
-            lambda: [key for key, seed in seeds.items() if self._ledger.value(key) != seed.value]
-        )
+        differing = [key for key, seed in seeds.items() if self._ledger.value(key) != seed.value]
         if differing:
             _log.warning(
                 "the policies table differs from the groups file, and the table counts",
@@ -420,12 +412,7 @@ def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicySnapshot | None)
     return "nothing" if seed is None else "the groups file"
 
 
-def _decoded(changes: Iterable[tuple[str, bytes]]) -> list[_Read]:
-    """The content of records, decoded in a thread if there are many."""
-    return [_decoded_one(key, value) for key, value in changes]
-
-
-def _decoded_one(key: str, value: bytes) -> _Read:
+def _decoded(key: str, value: bytes) -> _Read:
     try:
         record = decode_policy(key, value)
         return _Read(key, value, record, policy_digest(key, record.value))

@@ -34,7 +34,6 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     ShardOpened,
     Started,
-    StateAnnounced,
     StockBrokersListed,
     StockReportReceived,
     Stopping,
@@ -269,7 +268,6 @@ class Broker:
             Woken: self._on_woken,
             MessageReceived: self._on_message_received,
             ShardOpened: self._on_shard_opened,
-            StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             GroupsAsked: self._on_groups_asked,
             GroupsResumed: self._on_groups_resumed,
@@ -372,10 +370,6 @@ class Broker:
 
     def _on_shard_opened(self, event: ShardOpened) -> list[Effect]:
         return self.shard_reader.opened(event.shard, event.now)
-
-    def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
-        self.usage.introduce(event.rows, event.begin, event.end)
-        return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         if self.resumes and not (event.known or self._knows_policies):

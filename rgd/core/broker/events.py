@@ -7,7 +7,6 @@ broker's state.
 from dataclasses import dataclass
 
 from rgd.core.backlog.model import Eviction, Source, TopicBacklog
-from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.exchange.shards import Shard
 from rgd.core.policies.model import GroupKey, Rates
@@ -44,21 +43,6 @@ class ShardOpened:
 
     now: Nanos
     shard: Shard
-
-
-@dataclass(frozen=True, slots=True)
-class StateAnnounced:
-    """Some groups of a full state that was received and follows as `MessageReceived`.
-
-    Thousands of new groups get their slot ids in slices, so that applying the state itself is
-    short.
-    """
-
-    now: Nanos
-    rows: UsageColumns
-    #: These are rows[begin:end]; the rows before have been announced.
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +145,6 @@ Event = (
     | Woken
     | MessageReceived
     | ShardOpened
-    | StateAnnounced
     | PoliciesChanged
     | GroupsAsked
     | GroupsResumed

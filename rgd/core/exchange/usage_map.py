@@ -194,18 +194,6 @@ class UsageMap:
         self._numbers[broker] = number
         return number
 
-    def introduce(self, rows: UsageColumns, begin: int, end: int) -> None:
-        """Assign slots to some groups of a broker's full state, so that `apply` costs less later.
-
-        Args:
-            rows: the state.
-            begin: index of the first of these rows; those before it were introduced already.
-            end: index after the last of them.
-        """
-        part = rows.between(begin, end)
-        room = max(0, self.index.bounds.unknown_rows_max - begin)
-        self.index.slots(part.groups, part.kinds, skip=part.is_idle, room=room)
-
     def is_partial(self, broker: str) -> bool:
         """Whether some rows of a broker were not stored: too many, or too many without policies."""
         return any(holding.is_partial for holding in self._holdings_of(broker))

@@ -6,8 +6,6 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 
 import asyncio
 import errno
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,11 +14,11 @@ from structlog.testing import capture_logs
 
 from rgd.app.policies import file as file_module
 from rgd.app.policies.file import FilePolicies
-from rgd.config.groups_apart import SMALL_BYTES_MAX, LoadedGroups, Reading, load_groups_apart
+from rgd.config.groups import load_groups
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
-from tests.support.policy_tables import GOLD, TIMEOUT_S, one_more, until
+from tests.support.policy_tables import GOLD, one_more, until
 
 GOOD = "groups: {gold: {publish: {messages: 1}}}\n"
 BETTER = "groups: {gold: {publish: {messages: 2}}}\n"
@@ -78,46 +76,20 @@ async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower
     assert follower.rates == [1]
 
 
-# --- what is no file, and what takes long --------------------------------------------------------------
-
-
-# In place of the file at once: one that is missing for a moment would be reported first.
-
-
-async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_stopping(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = tmp_path / "slow"
-    slow.write_text(f"#!/bin/sh\necho begun > {tmp_path}/begun\nexec sleep 600\n")
-    slow.chmod(0o755)
-    follower = Follower(path)
-    following_it = asyncio.create_task(follower.policies.follow(follower.on_snapshot))
-    monkeypatch.setattr(sys, "executable", str(slow))
-    replace(path, GOOD + "#" * SMALL_BYTES_MAX)
-    await until((tmp_path / "begun").exists)
-    following_it.cancel()
-    # As the loop's runner does at the end: it waits for every thread.
-    async with asyncio.timeout(TIMEOUT_S):
-        await asyncio.get_running_loop().shutdown_default_executor()
-
-
-# --- what nobody foresaw --------------------------------------------------------------------------------
-
-
-async def test_a_file_whose_process_cannot_begin_is_reported_once_and_read_as_soon_as_one_can(
+async def test_a_file_that_cannot_be_opened_is_reported_once_and_read_as_soon_as_it_can(
     path: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[object] = []
 
-    def too_many(*args: object, **_kwargs: object) -> None:
+    def too_many(*args: object) -> bytes:
         tries.append(args)
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr(subprocess, "Popen", too_many)
-        replace(path, BETTER + "#" * SMALL_BYTES_MAX)
+        patch.setattr("rgd.config.document.read_plain_file", too_many)
+        replace(path, BETTER)
         await until(lambda: len(tries) > 2)
-        assert "temporarily unavailable" in (follower.policies.trouble or "")
+        assert "Too many open files" in (follower.policies.trouble or "")
     assert [log["log_level"] for log in logs] == ["error"]
     assert follower.rates == [1]
     await until(lambda: follower.rates == [1, 2])
@@ -140,11 +112,11 @@ async def test_an_internal_error_loses_no_change_of_the_file(
 ) -> None:
     faults = iter([ZeroDivisionError("injected")])
 
-    def load(path: Path, reading: Reading | None = None) -> LoadedGroups:
+    def load(path: Path) -> PolicySnapshot:
         if where == "while it is read":
             for fault in faults:
                 raise fault
-        return load_groups_apart(path, reading)
+        return load_groups(path)
 
     def on_snapshot(snapshot: PolicySnapshot, policies_hash: int) -> None:
         if where == "when it is told" and source.told:
@@ -153,7 +125,7 @@ async def test_an_internal_error_loses_no_change_of_the_file(
         source.on_snapshot(snapshot, policies_hash)
 
     source = Follower(path)
-    monkeypatch.setattr(file_module, "load_groups_apart", load)
+    monkeypatch.setattr(file_module, "load_groups", load)
     replace(path, BETTER)
     with pytest.raises(ZeroDivisionError):
         await source.policies.follow(on_snapshot)

@@ -35,7 +35,7 @@ class Place:
         self.opened: asyncio.Queue[Shard] = asyncio.Queue()
         self.topics = ShardTopics(
             self._make,
-            take=self.taken.put,
+            take=self.taken.put_nowait,
             opened=self.opened.put_nowait,
             errors=no_end(),
             idle_s=idle_s,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config import document, groups_apart, tokens
+from rgd.config import document, tokens
 from rgd.config.groups import TOP_KEYS
 from rgd.config.tokens import load_tokens
 from rgd.config.values import show_size
@@ -31,7 +31,6 @@ def example(heading: str) -> str:
     [
         f"{show_size(document.FILE_BYTES_MAX)}, {document.NODES_MAX:,} values with aliases unfolded, "
         f"{document.DEPTH_MAX} levels",
-        f"A separate process reads a file above {show_size(groups_apart.SMALL_BYTES_MAX)}",
         f"A token has {tokens.TOKEN_CHARS_MIN} to {tokens.TOKEN_CHARS_MAX} characters",
         f"at most {TOKENS_MAX}.",
         f"Topics beyond {BOUNDS.buckets.split_topics_max:,} share one part",

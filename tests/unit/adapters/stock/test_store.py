@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.stock.store import PIECE, StockFile
+from rgd.adapters.stock.store import StockFile
 from rgd.core.policies.model import (
     BacklogAction,
     BacklogQuota,
@@ -39,13 +39,6 @@ EVERYTHING = StockPolicies(
     },
     broker=LocalLimit(dispatch=Rates(10, None)),
 )
-
-
-def test_more_than_is_encoded_in_one_go_comes_back(tmp_path: Path) -> None:
-    names = [f"acme/n{number}" for number in range(2 * PIECE + 1)]
-    many = StockPolicies(namespaces={name: StockNamespace(name) for name in names})
-    StockFile(tmp_path / "policies.json", URL).store(many)
-    assert StockFile(tmp_path / "policies.json", URL).load() == many
 
 
 @pytest.mark.parametrize(

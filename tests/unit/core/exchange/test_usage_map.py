@@ -101,15 +101,6 @@ def test_of_groups_without_policies_a_broker_may_have_so_many_rows() -> None:
     assert not usage_map.is_partial("nobody")
 
 
-def test_what_is_introduced_ahead_gets_no_more_slots_than_it_may() -> None:
-    usage_map = unknown_map()
-    rows = report("b1", *(usage(1, group=f"x{place}") for place in range(5)), usage(1), full=True)
-    for begin in range(6):
-        usage_map.introduce(rows.rows, begin, begin + 1)
-    assert usage_map.index.given == 3
-    assert usage_map.index.find(key()) is not None
-
-
 # The arena.
 
 
