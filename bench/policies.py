@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Figures, run
-from rgd.config.groups import load_groups, policies_hash
+from rgd.config.groups import load_groups
 from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.wire.policies import decode_policy, encode_policy
+from rgd.wire.policies import decode_policy, encode_policy, policies_hash
 
 #: As the daemon sets it.
 SWITCH_INTERVAL_S: Final = 0.0005

@@ -5,8 +5,7 @@ expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked
 
 The format is strict (docs/configuration.md): an unknown key, a misspelt group, `true` in place of a number
 or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
-`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `policies_hash` the
-hash, and `document` the YAML. `rgd.app` decides when to read it again.
+`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, and `document` the YAML. `rgd.app` decides when to read it again.
 """
 
 from collections.abc import Callable, Collection
@@ -19,13 +18,10 @@ from rgd.config.document import Document, read_document
 from rgd.config.faults import KeyPath, shown
 from rgd.config.group_entries import KIND_KEYS, check_name, choice, filled_mapping, limit_of
 from rgd.config.group_limits import backlogs_of, limits_of
-from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import Attachments, Group, SharePolicyName, TopicSplit
 from rgd.core.policies.names import check_entity, parse_namespace, parse_topic
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import PPM
-
-__all__ = ["TOP_KEYS", "load_groups", "policies_hash", "snapshot_of"]
 
 #: The keys at the top of a groups file; `rgd validate` distinguishes it from a settings file by them.
 TOP_KEYS: Final = ("groups", "attach", "limits", "backlog_quotas")

@@ -15,8 +15,7 @@ is in `rgd.wire.record`.
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import google_crc32c
 from google.protobuf.message import DecodeError, Message
@@ -26,7 +25,7 @@ from rgd.errors import Unavailable
 from rgd.wire.checks import check_utf8
 from rgd.wire.compression import LOG_RATIO_MAX, compressed, decompressed
 from rgd.wire.entry_pb2 import BrokerEntryMetadata as BrokerEntryMetadataProto
-from rgd.wire.entry_pb2 import KeyValue, MessageMetadata, PayloadCompression
+from rgd.wire.entry_pb2 import MessageMetadata, PayloadCompression
 from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame
 
 MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
@@ -44,13 +43,6 @@ METADATA_MAX: Final = 256 * 1024
 WORTH_MAX: Final = 0.8
 BROKER_METADATA_MAX: Final = 4 * 1024
 
-#: Pairs of producers and properties whose encoding is kept.
-REPEATED_MAX: Final = 64
-
-_U64_MAX: Final = (1 << 64) - 1
-_VARINT_BITS: Final = 7
-_VARINT_LAST: Final = 0x7F
-_VARINT_MORE: Final = 0x80
 _MAGIC_SIZE: Final = 2
 _U32: Final = struct.Struct(">I")
 _BROKER_HEAD: Final = _MAGIC_SIZE + _U32.size
@@ -266,31 +258,31 @@ def check_own_fields(fields: bytes) -> bytes:
 def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
     if broker is None:
         return b""
-    body = b""
-    if broker.broker_timestamp is not None:
-        body = b"\x08" + _varint(broker.broker_timestamp, "broker timestamp")
-    if broker.index is not None:
-        body += b"\x10" + _varint(broker.index, "index")
+    what = "broker entry metadata"
+    body = _serialized(
+        what,
+        BrokerEntryMetadataProto,
+        broker_timestamp=broker.broker_timestamp,
+        index=broker.index,
+    )
     body += broker.unknown
-    _check_size("broker entry metadata", len(body), BROKER_METADATA_MAX)
+    _check_size(what, len(body), BROKER_METADATA_MAX)
     return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
 
 
 def _encode_before_payload(entry: Entry) -> bytes:
     """What the producer wrote, up to the payload."""
-    name, properties = _repeated_metadata(entry.producer_name, entry.properties)
-    metadata = b"".join(
-        (
-            name,
-            b"\x10",
-            _varint(entry.sequence_id, "sequence id"),
-            b"\x18",
-            _varint(entry.publish_time, "publish time"),
-            properties,
-            entry.unknown,
-        )
+    what = "message metadata"
+    metadata = _serialized(
+        what,
+        MessageMetadata,
+        producer_name=entry.producer_name,
+        sequence_id=entry.sequence_id,
+        publish_time=entry.publish_time,
+        properties=[{"key": key, "value": value} for key, value in entry.properties],
     )
-    _check_size("message metadata", len(metadata), METADATA_MAX)
+    metadata += entry.unknown
+    _check_size(what, len(metadata), METADATA_MAX)
     _check_size("payload", len(entry.payload), PAYLOAD_MAX)
     covered = _U32.pack(len(metadata)) + metadata
     if not entry.is_checksummed:
@@ -299,33 +291,13 @@ def _encode_before_payload(entry: Entry) -> bytes:
     return MAGIC_CRC32C + _U32.pack(checksum) + covered
 
 
-@lru_cache(maxsize=REPEATED_MAX)
-def _repeated_metadata(
-    producer_name: str, properties: tuple[tuple[str, str], ...]
-) -> tuple[bytes, bytes]:
-    """The fields of MessageMetadata that are the same in all entries of a log, around the others."""
+def _serialized(what: str, form: type[Message], **fields: Any) -> bytes:
     try:
-        name = MessageMetadata(producer_name=producer_name)
-        rest = MessageMetadata(
-            properties=[KeyValue(key=key, value=value) for key, value in properties]
-        )
-        return name.SerializePartialToString(), rest.SerializePartialToString()
+        return form(**fields).SerializeToString()
     except UnicodeEncodeError as exc:
-        raise Malformed(Reason.BAD_NAME, f"message metadata: {exc}") from exc
+        raise Malformed(Reason.BAD_NAME, f"{what}: {exc}") from exc
     except ValueError as exc:
-        raise Malformed(Reason.BAD_NUMBER, f"message metadata: {exc}") from exc
-
-
-def _varint(number: int, what: str) -> bytes:
-    """An unsigned number as protobuf writes it."""
-    if not 0 <= number <= _U64_MAX:
-        raise Malformed(Reason.BAD_NUMBER, f"{what}: {number} is no unsigned number of 64 bits")
-    written = bytearray()
-    while number > _VARINT_LAST:
-        written.append(number & _VARINT_LAST | _VARINT_MORE)
-        number >>= _VARINT_BITS
-    written.append(number)
-    return bytes(written)
+        raise Malformed(Reason.BAD_NUMBER, f"{what}: {exc}") from exc
 
 
 def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:

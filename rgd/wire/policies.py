@@ -37,6 +37,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, QUOTA_MAX
 from rgd.wire.checks import check_broker, check_group
@@ -49,6 +50,8 @@ POLICY_MAX: Final = 16 * 1024
 KEY_CHARS_MAX: Final = 4096
 #: Longest period of a dispatch rate, as Pulsar's `ratePeriodInSecond` (an int32) can say it.
 PERIOD_S_MAX: Final = (1 << 31) - 1
+
+_HASH_MASK: Final = (1 << 63) - 1
 
 _Units = int | Decimal | None
 #: What Pulsar's long `limitSize` and int `limitTime` can say; below 0 is unlimited.
@@ -177,6 +180,22 @@ def policy_digest(key: str, value: Value) -> int:
         return 0
     said = key.encode() + b"\0" + _value_json(key, value)
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big") >> 1
+
+
+def policies_hash(snapshot: PolicySnapshot) -> int:
+    """A hash of all policies, 1 to 2^63 - 1: by it daemons know that they have the same.
+
+    Raises:
+        Malformed: as `encode_policy`.
+    """
+    return hash_of_digests(
+        sum(policy_digest(key, value) for key, value in records.values_of(snapshot))
+    )
+
+
+def hash_of_digests(total: int) -> int:
+    """The hash of policies whose digests sum to this."""
+    return (total & _HASH_MASK) or 1
 
 
 def _shape_of(key: str) -> _Shape:

@@ -14,11 +14,12 @@ from typing import Final
 import structlog
 
 from rgd.app.policies.source import Figures, OnSnapshot
-from rgd.config.groups import load_groups, policies_hash
+from rgd.config.groups import load_groups
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
+from rgd.wire.policies import policies_hash
 
 #: Time between two checks of the groups file.
 FILE_POLL_S: Final = 1.0

@@ -17,7 +17,7 @@ keys are `misplaced` until a valid record is last again (`repairing`).
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rgd.core.policies.records import (
     KEYS_MAX,
@@ -28,9 +28,7 @@ from rgd.core.policies.records import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.errors import WireError
-from rgd.wire.policies import policy_digest
-
-_HASH_MASK: Final = (1 << 63) - 1
+from rgd.wire.policies import hash_of_digests, policy_digest
 
 
 class Taken(NamedTuple):
@@ -135,7 +133,7 @@ class Ledger:
     @property
     def hash(self) -> int:
         """A hash of the policies in force: 1 to 2^63 - 1, the same for the same policies."""
-        return (self._sum & _HASH_MASK) or 1
+        return hash_of_digests(self._sum)
 
     def _counts(self, record: PolicyRecord, known: PolicyRecord) -> bool:
         if record.key in self.lacking or record.revision == REVISION_MAX:

@@ -23,7 +23,6 @@ import structlog
 
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.stock_topics import SeenTopics
-from rgd.config.groups import policies_hash
 from rgd.core.buckets.decision import Name
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
@@ -38,6 +37,7 @@ from rgd.ports.stock import (
     StockPulsar,
     StockStore,
 )
+from rgd.wire.policies import policies_hash
 
 #: Each pause is shortened by up to this fraction of a poll, so that daemons do not poll in step.
 JITTER: Final = 0.1

@@ -7,7 +7,7 @@ record, whatever its content, stops the daemon or makes it write endlessly.
 
 How: a change is a compare-and-set (`ledger`): the daemon writes its record and waits until it
 reads the record back from the topic. If another daemon was faster, the change is applied again on
-top of that record, and comes before that daemon's next one (`losers`). A table whose connection was
+top of that record. A table whose connection was
 lost is opened again and read from its start; missing records are then written to it (`filling`). If
 a losing record is last in the topic, a daemon writes the winning one again (`repairing`). The known
 content is stored on disk (`keeping`). A daemon that starts while the table is unreachable uses it,
@@ -27,7 +27,6 @@ from rgd.app.audit import tell_written
 from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
-from rgd.app.policies.losers import Losers
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import Repairing
@@ -129,7 +128,6 @@ class TablePolicies:
             first_s=pauses.reach_s, pause_s_max=pauses.reach_s_max
         )
         self._opened_at_s = 0.0
-        self._losers = Losers(turn_s=pauses.turn_s)
         self._is_following = False
         #: Serialises changes of one key here, so that they do not conflict in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -232,7 +230,6 @@ class TablePolicies:
             ExchangeDown: the table cannot be reached, or others change the same policy all the time.
         """
         async with self._changing.setdefault(key, asyncio.Lock()):
-            await self._losers.wait(key)
             for _ in range(TRIES_MAX):
                 if not self._is_following:
                     away = self._away if self.lost else "the policies table was not reached yet"
@@ -371,24 +368,8 @@ class TablePolicies:
             self._refusals.add(record.key, f"the table has {KEYS_MAX} policies, its limit")
             return False
         taken = self._ledger.take(record, read.digest)
-        if taken.counts:
-            self._losers.note_win(record.key, record.writer)
-        elif self._is_following and self._has_lost_to_ours(record):
-            self._losers.note_loss(record.key, record.writer)
         self._writing.note(record, read.value, counts=taken.counts)
         return taken.is_news
-
-    def _has_lost_to_ours(self, record: PolicyRecord) -> bool:
-        """Whether another daemon's record lost to one that was written here.
-
-        Also if both say the same, as daemons do that make the same change of the same policy.
-        """
-        # At revision 1 all daemons write the seeds of the same file, which is no contest.
-        if record.writer == self._writer or record.revision <= 1:
-            return False
-        winner = self._ledger.get(record.key)
-        is_read = record.key not in self._ledger.lacking
-        return is_read and winner is not None and winner.writer == self._writer
 
     # Seeding.
 

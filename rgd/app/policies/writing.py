@@ -1,7 +1,6 @@
 """Writes one policy's record to the table and waits until it is read back (a compare-and-set).
 
-Laws: a record counts as written when it is read back and counts. A caller whose record lost goes on once it
-is in the topic, where the winner reads who lost (`losers`); else the faster daemon would win every time.
+Laws: a record counts as written when it is read back and counts.
 Failed writes are not queued: a record that still waits for its turn when its caller gets an
 error is not written any more. A record that was sent may still come into force, and the error says so.
 """
@@ -78,8 +77,6 @@ class Writing:
                 if not answer.done():
                     putting.result()
                 counts = await answer
-            if counts is False:
-                await asyncio.wait({putting}, timeout=self._read_back_s)
         except TimeoutError as error:
             raise ExchangeDown(
                 f"{record.key} was written and not read back within {self._read_back_s:g} s; "

@@ -107,7 +107,7 @@ async def deleted(broker: Broker) -> set[str]:
 
 async def test_two_writers_that_hammer_one_group_lose_nothing(make_table: MakeTable) -> None:
     # However slow the machine is beside the clock.
-    patient = Pauses(read_back_s=TIMEOUT_S, turn_s=TIMEOUT_S)
+    patient = Pauses(read_back_s=TIMEOUT_S)
     left, right = make_table("left", pauses=patient), make_table("right", pauses=patient)
     async with following(left, right, timeout_s=TIMEOUT_S):
         await asyncio.gather(

@@ -29,7 +29,6 @@ from tests.support.policy_tables import (
     one_more,
     table,
     until,
-    write,
 )
 
 
@@ -102,60 +101,6 @@ async def test_a_writer_that_never_wins_is_asked_to_try_again() -> None:
 def keep_value(known: Value, tries: list[Value]) -> Group:
     tries.append(known)
     return gold(5)
-
-
-class DistantStore(MemoryPolicyStore):
-    """Its records take the long way: far longer than anybody else's, and no clock says how long."""
-
-    async def put(self, key: str, value: bytes) -> None:
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        await super().put(key, value)
-
-
-async def test_a_writer_that_is_always_the_slower_one_gets_its_turn() -> None:
-    bus = MemoryBus()
-    near = table(bus, "near", repair_s=60, read_back_s=60, turn_s=60)
-    far = table(DistantStore(bus), "far", repair_s=60, read_back_s=60, turn_s=60)
-
-    async with following(near, far):
-        changing = asyncio.create_task(change_often(far, 3))
-        changes = 0
-        while not changing.done():
-            await near.change(GOLD, one_more)
-            changes += 1
-        await changing
-        assert changes > TRIES_MAX
-        assert near.snapshot().groups == {"gold": gold((changes + 3) * 1000)}
-
-
-async def test_a_daemon_that_lost_with_the_same_change_gets_its_turn_too() -> None:
-    bus = MemoryBus()
-    policies = table(bus, "near", repair_s=60, turn_s=60)
-    bases: list[Value] = []
-
-    def change(known: Value) -> Group:
-        bases.append(known)
-        return one_more(known)
-
-    async with following(policies):
-        for _ in range(2):
-            await policies.change(GOLD, one_more)
-        read = PolicyRecord("tenant:read", 1, "far", "gold")
-        await write(bus, rival(2, 2000, writer="far"), read)
-        await until(lambda: "read" in policies.snapshot().attach.tenants)
-        changing = asyncio.create_task(policies.change(GOLD, change))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert bases == []
-        await write(bus, rival(3, 7000, writer="far"))
-        await changing
-    assert bases == [gold(7000)]
-
-
-async def change_often(policies: TablePolicies, times: int) -> None:
-    for _ in range(times):
-        await policies.change(GOLD, one_more)
 
 
 # --- what stands last --------------------------------------------------------------------------------

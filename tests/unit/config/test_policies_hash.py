@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from rgd.config.groups import load_groups
-from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import (
     Limits,
     LocalLimit,
     Rates,
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.wire.policies import policies_hash
 from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
 
 
@@ -30,7 +30,8 @@ def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(EVERYTHING)
     script = (
-        "import sys, pathlib; from rgd.config.groups import policies_hash, load_groups;"
+        "import sys, pathlib; from rgd.config.groups import load_groups;"
+        "from rgd.wire.policies import policies_hash;"
         "print(policies_hash(load_groups(pathlib.Path(sys.argv[1]))))"
     )
     done = subprocess.run(

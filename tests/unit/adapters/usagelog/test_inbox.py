@@ -7,17 +7,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-import pytest
-
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Pending
-from rgd.adapters.usagelog.inbox import LOOK_S, Inbox, Waiter
+from rgd.adapters.usagelog.inbox import Inbox, Waiter
 from rgd.adapters.usagelog.settings import UsageLogSettings
 
 TIMEOUT_S = 60
 
 
-def make_inbox(look_s: float = LOOK_S, **settings: int) -> Inbox:
-    return Inbox(UsageLogSettings(**settings), look_s)  # type: ignore[arg-type]
+def make_inbox(**settings: int) -> Inbox:
+    return Inbox(UsageLogSettings(**settings))  # type: ignore[arg-type]
 
 
 def taken_by_a_thread(inbox: Inbox, offer: Callable[[], object]) -> list[Pending | Waiter]:
@@ -40,19 +38,14 @@ def taken_by_a_thread(inbox: Inbox, offer: Callable[[], object]) -> list[Pending
 
 
 def test_one_who_waits_wakes_the_thread() -> None:
-    inbox, waiter = make_inbox(look_s=10 * TIMEOUT_S), Waiter(Future())
+    inbox, waiter = make_inbox(), Waiter(Future())
     assert taken_by_a_thread(inbox, lambda: inbox.put(waiter)) == [waiter]
 
 
-@pytest.mark.parametrize("settings", [{"queue_max": 2}, {"queue_bytes_max": 6}])
-def test_half_of_a_limit_wakes_the_thread(settings: dict[str, int]) -> None:
-    inbox = make_inbox(look_s=10 * TIMEOUT_S, **settings)
-
-    def offer() -> None:
-        for _ in range(2):
-            inbox.offer(b"abc", 1, is_closed=False)
-
-    assert taken_by_a_thread(inbox, offer)
+def test_what_is_offered_wakes_the_thread() -> None:
+    inbox = make_inbox()
+    taken = taken_by_a_thread(inbox, lambda: inbox.offer(b"abc", 1, is_closed=False))
+    assert taken == [Pending(b"abc", 1, 0)]
 
 
 def test_what_does_not_fit_is_counted_and_leaves_a_gap() -> None:
