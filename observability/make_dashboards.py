@@ -126,10 +126,19 @@ CLUSTER: Final = (
     Panel(
         "Processor",
         "Cores.",
-        {"{{instance}}": f"rate(process_cpu_seconds_total{{{HERE}}}[{RATE}])"},
+        {
+            "{{instance}} agrees": f"rate(process_cpu_seconds_total{{{HERE}}}[{RATE}])",
+            "{{instance}} answers": f"rate(rgd_gate_process_cpu_seconds_total{{{HERE}}}[{RATE}])",
+        },
     ),
     Panel(
-        "Memory", "Resident.", {"{{instance}}": of("process_resident_memory_bytes")}, unit="bytes"
+        "Memory",
+        "Resident.",
+        {
+            "{{instance}} agrees": of("process_resident_memory_bytes"),
+            "{{instance}} answers": of("rgd_gate_process_resident_memory_bytes"),
+        },
+        unit="bytes",
     ),
 )
 

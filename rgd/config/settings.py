@@ -76,7 +76,7 @@ class BrokerSettings(Section):
         description="This broker's weight in `max-min`.",
     )
     processes: Count = Field(
-        default=1,
+        default=2,
         ge=1,
         le=2,
         description="2: one process answers and another one agrees, so that neither holds the other up; 1: one does both.",

@@ -199,4 +199,6 @@ def reply_to(error: Exception, statuses: Statuses = STATUS) -> Reply | None:
     if status is None:
         return None
     headers = error.headers if isinstance(error, CallError) else NO_HEADERS
+    if status == 503:
+        headers = {"Retry-After": "1", **headers}
     return json_reply({"reason": cut_reason(str(error))}, status=status, headers=headers)

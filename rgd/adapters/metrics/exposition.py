@@ -85,6 +85,10 @@ class Exposition:
         """Show the samples of another source, too (as `MetricsSource.samples` gives them)."""
         self._sources.append(samples)
 
+    def also_process(self, prefix: str, pid: int) -> None:
+        """Show `process_*` of another process, with this prefix."""
+        ProcessCollector(prefix, pid=lambda: pid, registry=self._process)
+
     def read_answers(self, read: Callable[[], Counts]) -> None:
         """Show the answers that another process counts, which nobody counts here."""
         self._http_request.read = read

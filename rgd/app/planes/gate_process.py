@@ -61,8 +61,8 @@ class GateProcess(Answering):
         self._hold_s = hold_s
         #: Until when rates hold without a plane; None: there always was one.
         self._hold: asyncio.TimerHandle | None = None
-        #: Set once callers are answered: from then on a plane that ends is replaced.
-        self.is_open = False
+        #: Set once a plane agrees and logs: from then on one that ends is replaced.
+        self.up = asyncio.Event()
         self._end: GateEnd | None = None
         #: Whether a plane put policies in force, and whether the one that is there did.
         self.had_plane = self._has_policies = False
@@ -170,9 +170,13 @@ class GateProcess(Answering):
         self._health = replace(health, ready=health.ready or takes_over)
         self.plane_trouble = None
 
+    def is_up(self) -> None:
+        """The plane agrees with the other brokers, and logs."""
+        self.up.set()
+
     def cannot_go_on(self, error: Exception) -> None:
         """The plane ends with this error; so does the daemon, unless another plane may do better."""
-        if isinstance(error, Halted) or not self.is_open:
+        if isinstance(error, Halted) or not self.up.is_set():
             self.fail(error)
         else:
             _log.error("the plane cannot go on", reason=str(error))

@@ -32,6 +32,7 @@ from rgd.app.recent_events import RecentEvents
 from rgd.app.wiring import assemble, core_of, tell_ready
 from rgd.core.policies.model import GroupKey
 from rgd.errors import RgdError
+from rgd.version import __version__
 
 #: How often the gate hears from here: what `/readyz` says.
 HEALTH_S: Final = 0.05
@@ -81,7 +82,7 @@ class PlaneHost:
 
 
 def main() -> None:
-    """Run until the gate says stop; the numbers of the sockets are the arguments."""
+    """Run until the gate says stop; the numbers of the sockets and the gate's version are the arguments."""
     link, relay = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_IGN)
@@ -101,6 +102,9 @@ async def _serve(link_socket: socket.socket, relay: socket.socket, events: Recen
     gate = RemoteGate(link)
     host = link.host = PlaneHost(gate, events)
     try:
+        if (version := sys.argv[3]) != __version__:
+            # What crosses the link may have changed with it.
+            raise Halted(f"rgd {__version__} was installed over {version}, which runs; start it again")
         await _run(link.ask_host("birth"), link, gate, host, relay)
     except (RgdError, OSError, BaseExceptionGroup) as error:
         cause = foreseen(error) if isinstance(error, BaseExceptionGroup) else error
@@ -136,6 +140,7 @@ async def _run(
         host.drain_plane = plane.drain
         exposition.also(plane.samples)
         exposition.also(lambda: link.ask_host("samples"))
+        exposition.also_process("rgd_gate", os.getppid())
         exposition.read_answers(lambda: link.ask_host("answer_times"))
         await relay_plane.PlaneEnd(plane.forward, plane.is_read).attach(relay)
         link.tell_host("open_doors", plane.routes)
@@ -148,7 +153,7 @@ async def _run(
                     for what, work in works.items()
                 ]
                 beside.append(tasks.create_task(tell_ready(daemon), name="ready"))
-                await daemon.run(host.until, on_up=lambda: None)
+                await daemon.run(host.until, on_up=partial(link.tell_host, "is_up"))
                 for task in beside:
                     task.cancel()
         finally:

@@ -17,6 +17,7 @@ import structlog
 
 from rgd.app.planes.gate_end import GateEnd
 from rgd.backoff import Backoff
+from rgd.version import __version__
 
 #: Deaths within so many seconds after which it is not started at once.
 DEATHS_MAX: Final = 3
@@ -109,7 +110,7 @@ class PlaneRunner:
         with link_of_plane, relay_of_plane:
             fds = link_of_plane.fileno(), relay_of_plane.fileno()
             self._process = process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "rgd.app.planes.plane_process", *map(str, fds)),
+                *(sys.executable, "-m", "rgd.app.planes.plane_process", *map(str, fds), __version__),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=fds,
                 # As `rgd serve` does: pages of 2 MiB are cleared at once when they are used first.

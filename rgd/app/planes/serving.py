@@ -132,13 +132,15 @@ class Serving(GateProcess):
             ended=self._ended,
             silent_s=max(SILENT_S_MIN, silent_s),
         )
+        #: Whether the doors are open.
+        self.is_open = False
         #: Set when a plane has said what calls it answers.
         self._may_open = asyncio.Event()
         #: What was logged last, for the live view of a plane to come.
         self._logged: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
 
     async def open(self, say: Callable[[str], None]) -> None:
-        """Listen, once there are policies.
+        """Listen, once there are policies, and say so once the first plane is up.
 
         Raises:
             Unavailable, ConfigError: as `Front.open`.
@@ -147,6 +149,7 @@ class Serving(GateProcess):
         await self.front.open()
         self.is_open = True
         self.note("doors_opened")
+        await self.up.wait()
         _log.info("starting", version=__version__, build=BUILD, broker=self._settings.broker.name)
         at, name = address_of(self._settings, self.front.port), self._settings.broker.name
         say(f"rgd starting broker={name} listening={at} exchange={self._url}")
@@ -172,7 +175,7 @@ class Serving(GateProcess):
 
     def _ended(self, how: str) -> None:
         self.detach(f"its process {how}; another one takes over")
-        if not self.is_open:
+        if not self.up.is_set():
             self.fail(Unavailable(f"the plane's process {how}; see the log"))
 
     # What the plane calls.

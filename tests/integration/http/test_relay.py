@@ -191,7 +191,7 @@ async def test_when_the_plane_ends_nobody_waits_and_the_next_one_answers() -> No
             assert [await status for status in waiting] == [503] * len(waiting)
             while await stream.content.read(1 << 20):
                 pass
-        assert door.ended == ["cancelled"] * (len(waiting) + 1)
+        await until(lambda: door.ended == ["cancelled"] * (len(waiting) + 1))
         async with door.get("/page") as answer:
             assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         await door.begin_plane()

@@ -15,7 +15,7 @@ from tests.unit.cli.conftest import Rgd
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the daemon would be started with."""
-    from rgd.app import wiring
+    from rgd.app.planes import serving
 
     calls: list[dict[str, Any]] = []
 
@@ -23,7 +23,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"settings": settings, **options})
         options["say"]("rgd broker=east")
 
-    monkeypatch.setattr(wiring, "serve", serve)
+    monkeypatch.setattr(serving, "serve", serve)
     for name in ("RGD_CLUSTER", "RGD_BROKER__NAME"):
         monkeypatch.delenv(name, raising=False)
     return calls

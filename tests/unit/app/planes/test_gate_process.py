@@ -92,7 +92,7 @@ async def test_while_a_plane_takes_over_the_gate_is_as_ready_as_it_was() -> None
 
 async def test_only_what_no_other_plane_can_mend_ends_the_daemon() -> None:
     process = gate_process()
-    process.is_open = True
+    process.is_up()
     process.cannot_go_on(Unavailable("a full disk"))
     assert not process.until.is_set()
     process.cannot_go_on(Halted("the name is taken"))
