@@ -108,7 +108,9 @@ async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Pat
             aiohttp.ClientSession() as session,
             session.get(f"{daemon.base}/metrics") as page,
         ):
-            assert "rgd_plane_restarts_total 2.0" in await page.text()
+            text = await page.text()
+            assert "rgd_plane_restarts_total 2.0" in text
+            assert "\nrgd_gate_process_resident_memory_bytes " in text
     assert await daemon.stop() == 0
     logged = records(tmp_path)
     assert len({record.sender for record in logged}) == 1

@@ -104,7 +104,9 @@ async def _serve(link_socket: socket.socket, relay: socket.socket, events: Recen
     try:
         if (version := sys.argv[3]) != __version__:
             # What crosses the link may have changed with it.
-            raise Halted(f"rgd {__version__} was installed over {version}, which runs; start it again")
+            raise Halted(
+                f"rgd {__version__} was installed over {version}, which runs; start it again"
+            )
         await _run(link.ask_host("birth"), link, gate, host, relay)
     except (RgdError, OSError, BaseExceptionGroup) as error:
         cause = foreseen(error) if isinstance(error, BaseExceptionGroup) else error

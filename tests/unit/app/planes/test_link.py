@@ -6,6 +6,7 @@ Not covered: two real processes, which tests/e2e/test_planes.py has.
 import asyncio
 import re
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +22,8 @@ from rgd.app.planes.gate_end import TURN_NS, GateEnd
 from rgd.app.planes.plane_end import LinkEnded, PlaneEnd
 from rgd.app.planes.plane_process import PlaneHost
 from rgd.app.planes.serving import Serving
+from rgd.app.process import Halted
+from rgd.app.recent_events import RecentEvents
 from rgd.core.errors import UnknownGroup
 from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
@@ -37,6 +40,12 @@ class Host:
         self.heard.append(what)
         self.has_heard.set()
         return len(self.heard)
+
+
+class Refused(Host):
+    """Hears why a plane does not begin."""
+
+    cannot_go_on = Host.hear
 
 
 def depth(gate: LocalGate) -> int:
@@ -66,8 +75,10 @@ def now() -> Nanos:
 
 
 @asynccontextmanager
-async def linked() -> AsyncIterator[tuple[GateEnd, Host, InternalErrors, socket.socket]]:
-    host, errors = Host(), InternalErrors(now, lambda reason: None)
+async def linked(
+    host: Host | None = None,
+) -> AsyncIterator[tuple[GateEnd, Host, InternalErrors, socket.socket]]:
+    host, errors = host or Host(), InternalErrors(now, lambda reason: None)
     gate = LocalGate(GateSettings(NS_PER_S, 1000, NS_PER_S, 100 * NS_PER_MS))
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
@@ -243,6 +254,14 @@ async def test_a_note_that_raises_costs_no_other() -> None:
         await plane
     assert len(faults) == 1
     assert "no_such_thing" in faults[0]
+
+
+async def test_a_plane_of_another_version_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["plane", "", "", "0.0.0"])
+    async with linked(Refused()) as (_, host, _, connected):
+        began = planes.plane_process._serve(connected, connected, RecentEvents())
+        assert await asyncio.to_thread(lambda: uvloop.run(began)) == 1
+        assert isinstance(host.heard[0], Halted)
 
 
 def test_every_name_of_a_message_is_a_method_of_the_other_side() -> None:
