@@ -32,6 +32,10 @@ class Panel:
     stacked: bool = False
 
 
+#: The processes of a daemon, by what they do: how the names of their figures begin.
+PROCESSES: Final = {"{{instance}} agrees": "process", "{{instance}} answers": "rgd_gate_process"}
+
+
 def rate(metric: str, more: str = "") -> str:
     """A counter's rate on the chosen daemons."""
     return f"rate({metric}{{{HERE}{more}}}[{RATE}])"
@@ -126,18 +130,12 @@ CLUSTER: Final = (
     Panel(
         "Processor",
         "Cores.",
-        {
-            "{{instance}} agrees": f"rate(process_cpu_seconds_total{{{HERE}}}[{RATE}])",
-            "{{instance}} answers": f"rate(rgd_gate_process_cpu_seconds_total{{{HERE}}}[{RATE}])",
-        },
+        {does: rate(f"{of_it}_cpu_seconds_total") for does, of_it in PROCESSES.items()},
     ),
     Panel(
         "Memory",
         "Resident.",
-        {
-            "{{instance}} agrees": of("process_resident_memory_bytes"),
-            "{{instance}} answers": of("rgd_gate_process_resident_memory_bytes"),
-        },
+        {does: of(f"{of_it}_resident_memory_bytes") for does, of_it in PROCESSES.items()},
         unit="bytes",
     ),
 )

@@ -109,14 +109,9 @@ class PlaneRunner:
         relay, relay_of_plane = socket.socketpair()
         with link_of_plane, relay_of_plane:
             fds = link_of_plane.fileno(), relay_of_plane.fileno()
+            main = "rgd.app.planes.plane_process", *map(str, fds), __version__
             self._process = process = await asyncio.create_subprocess_exec(
-                *(
-                    sys.executable,
-                    "-m",
-                    "rgd.app.planes.plane_process",
-                    *map(str, fds),
-                    __version__,
-                ),
+                *(sys.executable, "-m", *main),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=fds,
                 # As `rgd serve` does: pages of 2 MiB are cleared at once when they are used first.
