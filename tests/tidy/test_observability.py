@@ -26,7 +26,8 @@ RUNBOOKS = "docs/runbooks.md"
 
 #: What a histogram's series end with.
 _SUFFIXES = re.compile(r"_(bucket|count|sum)$")
-_METRIC = re.compile(r"\b(?:rgd|pulsar)_[a-z_]+\b")
+#: Not those of processes, which the Python client makes.
+_METRIC = re.compile(r"\b(?:rgd(?!_gate_process)|pulsar)_[a-z_]+\b")
 
 
 #: Scrapes of a page, 15 s apart: 20 minutes.
