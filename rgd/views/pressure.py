@@ -25,7 +25,7 @@ from rgd.views.groups import NO_ROWS, quota_columns
 from rgd.views.live_model import OthersView, PartView, PressureView
 
 #: Groups and kinds that are looked at in one slice, and in one look; of more the next ones are looked at next time.
-SLICE_GROUPS: Final = 40
+SLICE_GROUPS: Final = 24
 LOOKED_AT_MAX: Final = 8_192
 #: Groups that are read in one slice when policies changed.
 READ_SLICE: Final = 256
@@ -183,8 +183,12 @@ class Counts(NamedTuple):
 
 def counts_of(broker: Broker, keys: Sequence[GroupKey], now: int) -> dict[GroupKey, Counts]:
     """What some groups have refused here so far, by level and dimension."""
-    readings = zip(keys, broker.gate.ask(looks.groups, keys), strict=True)
-    return {key: Counts(now, {} if one is None else dict(one.refused)) for key, one in readings}
+    counts: dict[GroupKey, Counts] = {}
+    for begin in range(0, len(keys), SLICE_GROUPS):
+        some = keys[begin : begin + SLICE_GROUPS]
+        for key, one in zip(some, broker.gate.ask(looks.groups, some), strict=True):
+            counts[key] = Counts(now, {} if one is None else dict(one.refused))
+    return counts
 
 
 def row_of(

@@ -15,7 +15,7 @@ from rgd.core.gate.local import LocalGate
 from rgd.core.units import NS_PER_MS, Nanos
 
 #: How long one turn of the loop works for the plane.
-TURN_NS: Final = NS_PER_MS
+TURN_NS: Final = NS_PER_MS // 4
 
 
 class GateEnd(asyncio.Protocol):

@@ -463,8 +463,8 @@ class Sharing:
         differs = either(in_force != self._applied[slots]) | self._is_adrift[slots]
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
-        for slot, pair in zip(slots.tolist(), in_force.tolist(), strict=True):
-            self._gate.set_share(slot, rates_of(pair), now)
+        rates = map(rates_of, in_force.tolist())
+        self._gate.set_shares(zip(slots.tolist(), rates, strict=True), now)
         self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:

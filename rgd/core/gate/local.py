@@ -103,9 +103,10 @@ class LocalGate:
         """How to answer while no policies are known; None: they are known."""
         self.limiter.unknown = unknown
 
-    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
-        """Put a share of a group in force."""
-        self.limiter.set_share(slot, share, now)
+    def set_shares(self, shares: Iterable[tuple[int, Rates]], now: Nanos) -> None:
+        """Put shares of groups in force."""
+        for slot, share in shares:
+            self.limiter.set_share(slot, share, now)
 
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         """Put a share of a group without a slot id in force; it has that slot id from now on."""

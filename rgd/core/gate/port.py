@@ -77,8 +77,8 @@ class Gate(Protocol):
     def set_unknown(self, unknown: OnUnknown | None) -> None:
         """How to answer while no policies are known; None: they are known."""
 
-    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
-        """Put a share of a group in force, with the policy and the depth in force."""
+    def set_shares(self, shares: Iterable[tuple[int, Rates]], now: Nanos) -> None:
+        """Put shares of groups in force, by slot id, with the policy and the depth in force."""
 
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         """The same for a group without a slot id, which has this one from now on."""

@@ -1,5 +1,6 @@
 """A Sharing with what it reads, for tests of sharing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,8 +40,8 @@ class RecordingGate(LocalGate):
         self.dropped: list[GroupKey] = []
 
     @override
-    def set_share(self, slot: int, share: Rates, now: Nanos) -> None:
-        self.applied.append((self.keys[slot], share, now))
+    def set_shares(self, shares: Iterable[tuple[int, Rates]], now: Nanos) -> None:
+        self.applied += [(self.keys[slot], share, now) for slot, share in shares]
 
     @override
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
