@@ -75,7 +75,7 @@ from rgd.ports.usagelog import UsageLog
 from rgd.wire.dialect import CompactDialect
 
 #: Groups that another plane gave slots, in one go.
-GROUPS_SLICE: Final = 500
+GROUPS_SLICE: Final = 50
 
 _log = structlog.get_logger("rgd.daemon")
 
