@@ -121,7 +121,7 @@ class Bench:
                     message = decode(payload, self.name_decoders)
                 self._handle(MessageReceived(self.now, message), "apply")
                 self._let_work(self.now)
-        # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
+        # Time passes as the core asks for it: increases wait.
         self._let_work(Nanos(self.sequence * NS_PER_S))
 
     def page_us(self) -> float:

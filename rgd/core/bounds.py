@@ -81,9 +81,8 @@ class ExchangeBounds:
     unknown_rows_max: int = 20_000
     #: Rows of a broker up to which each of its reports is compared by hash.
     hashed_rows_max: int = 256
-    #: Slot ids that are freed at a round's end, and those that one slice looks up by name.
+    #: Slot ids that are freed at a round's end.
     freed_a_round: int = 4_096
-    slice_judged: int = 2_048
     #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
     #: room than the rest of a report needs.
     part_bytes_max: int = 1_000_000
@@ -91,18 +90,13 @@ class ExchangeBounds:
 
 @dataclass(frozen=True, slots=True)
 class SharingBounds:
-    """Of the work on this broker's shares (`rgd.core.broker.sharing`, `rests`)."""
+    """Of the work on this broker's shares (`rgd.core.broker.sharing`)."""
 
-    #: Most groups whose rates one slice changes, and most that it looks at one by one.
-    slice_groups: int = 320
-    single_groups: int = 192
-    #: Rows of the usage map that one slice computes. In slices of 1,000 rows, each row costs half as
-    #: much again.
-    slice_rows: int = 2_000
-    #: What the calls of a slice cost, in rows. After some small slices, reports are processed together.
-    slice_cost_rows: int = 400
-    #: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
-    rest_ns: int = 1_000
+    #: Most groups whose shares one piece computes, and most rows of the usage map: some 10 ms each.
+    piece_groups: int = 2_048
+    piece_rows: int = 40_000
+    #: Most groups without a slot id that are tried again at a round's end.
+    retried_a_round: int = 192
     #: Most changed groups whose slot ids, shares and buckets are updated at once.
     changes_max: int = 32
 
@@ -111,10 +105,10 @@ class SharingBounds:
 class RoundBounds:
     """Of the work of ticks and of a round's end (`rgd.core.broker.rounds`)."""
 
-    #: Most groups of an early report, and of a round that ends in one call.
-    slice_groups: int = 64
-    #: Most rows of the table that one slice ticks, or closes and logs.
-    block_rows: int = 448
+    #: Most groups of an early report.
+    early_groups: int = 64
+    #: Most rows of the table that one piece ticks, or closes and logs: some 10 ms.
+    piece_rows: int = 2_048
 
 
 @dataclass(frozen=True, slots=True)

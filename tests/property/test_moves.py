@@ -88,7 +88,7 @@ class House:
             self.write(f"group:{name}", None)
             if dice.random() < 0.5:
                 self.ask()
-            while self.is_told_late and self.broker.sharing.work_at is not None:
+            while self.is_told_late and self.broker.sharing.has_marks:
                 # Where nobody is told at once, one that is back before it was missed goes on.
                 self.broker.handle(Woken(Nanos(self.now)))
             self.write(f"group:{name}", self.group(name))

@@ -59,14 +59,13 @@ happenings = st.lists(
 Told = dict[GroupKey, UsageRow]
 
 
-#: Very few slots, in very small slices.
+#: Very few slots, freed a few at a time.
 FEW = Bounds(
     exchange=ExchangeBounds(
         slots_max=8,
         unknown_slots_max=6,
         unknown_rows_max=4,
         freed_a_round=4,
-        slice_judged=3,
     ),
     sharing=SharingBounds(changes_max=1),
 )

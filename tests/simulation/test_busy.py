@@ -1,14 +1,14 @@
 """Daemons whose work takes longer than a round stay members, in each other's view and their own.
 
-Work is counted: each wake and each message is one slice of it, and takes a fixed time of the world. Not covered: how
-long a slice takes on a machine (bench/rounds.py).
+Work is counted: each wake and each message is one piece of it, and takes a fixed time of the world. Not covered: how
+long a piece takes on a machine (bench/rounds.py).
 """
 
 from dataclasses import replace
 
 import pytest
 
-from rgd.core.bounds import BOUNDS
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
@@ -17,14 +17,16 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, to_milli
 from sim.member import Member
 from sim.world import World
-from tests.simulation.worlds import SETTINGS
+from tests.simulation import worlds
 
 pytestmark = pytest.mark.slow
 
-#: The end of a round takes so many slices: with the time of a slice, more than a peer's patience.
+#: The end of a round takes so many pieces: with the time of a piece, more than a peer's patience.
 SLICES = 24
 SLICE_NS = 200 * NS_PER_MS
-GROUPS = [f"group-{number}" for number in range(SLICES * BOUNDS.rounds.slice_groups)]
+PIECE = 64
+GROUPS = [f"group-{number}" for number in range(SLICES * PIECE)]
+SETTINGS = replace(worlds.SETTINGS, bounds=Bounds(rounds=replace(BOUNDS.rounds, piece_rows=PIECE)))
 QUIET_S, BUSY_S = 5, 25
 
 #: More than the expiry of a silent peer.

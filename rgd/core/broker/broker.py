@@ -48,7 +48,6 @@ from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
 from rgd.core.broker.parts import gate_of, local, peers_of
 from rgd.core.broker.publisher import Publisher, Sources
-from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_reader import ShardReader
@@ -146,7 +145,6 @@ class Broker:
         self._faulty_wakes = 0
         self._round_end = now
         self._handlers = self._handlers_by_event()
-        self._slices = self._round_robin()
 
     @property
     def limiter(self) -> Limiter:
@@ -255,7 +253,6 @@ class Broker:
             self.sharing.due_at,
             self.exchange_state.due_at,
             now if self.gate.is_behind else None,
-            now if self.slots.is_behind else None,
             self.backlogs.due_at(now),
             self.stock.due_at(now),
         )
@@ -304,45 +301,23 @@ class Broker:
         yield from self.publisher.send_due(now, round_begins_to_end=begins)
         if begins:
             self._begin_end(now)
-        # To begin with thousands of groups is a slice of its own.
-        if not begins or self.rounds.is_small:
-            yield from self._slices.take(now)
+        yield from self._work(now)
         self._faulty_wakes = 0
 
-    def _round_robin(self) -> RoundRobin:
-        slices = (
-            self._tick,
-            self._end_round,
-            self._share_out,
-            self._clean_up,
-            self._backlog_work.work,
-            self.stock.work,
-        )
-        return RoundRobin(slices, self._worked)
-
-    def _worked(self) -> int:
-        """Groups, and topics with backlogs, that slices have worked on since the start."""
-        groups = self.rounds.groups_worked + self.sharing.groups_worked + self.stock.groups_worked
-        return groups + self.backlogs.topics_checked
-
-    def _tick(self, now: Nanos) -> Iterable[Effect]:
+    def _work(self, now: Nanos) -> Iterator[Effect]:
+        """Do a piece of each kind of work; where more is left, the next wake is due at once."""
         if self.rounds.tick(now):
             self._report_early_from(now)
-        return ()
+        yield from self._end_round(now)
+        self.sharing.work(now)
+        self.sharing.raise_due(now)
+        self.gate.work(now)
+        yield from self._backlog_work.work(now)
+        yield from self.stock.work(now)
 
     def _report_early_from(self, now: Nanos) -> None:
         if not self.rounds.is_resuming:
             self.publisher.report_early_from(now)
-
-    def _share_out(self, now: Nanos) -> Iterable[Effect]:
-        self.sharing.work(now)
-        self.sharing.raise_due(now)
-        return ()
-
-    def _clean_up(self, now: Nanos) -> Iterable[Effect]:
-        self.gate.work(now)
-        self.slots.work()
-        return ()
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
@@ -392,7 +367,7 @@ class Broker:
         if self.sharing.snapshot is before:
             changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
         self.slots.set_groups(snapshot.groups, changes.groups)
-        few = self.sharing.set_policies(snapshot, now, changes)
+        few = self.sharing.set_policies(snapshot, changes)
         self.gate.set_policies(snapshot, now, changes)
         self.sharing.share_out(few, now)
 
@@ -429,7 +404,7 @@ class Broker:
         self.rounds.begin(now)
 
     def _end_round(self, now: Nanos) -> Iterator[Effect]:
-        """Do a slice of a round's end, if one is ending."""
+        """Do a piece of a round's end, if one is ending."""
         if not self.rounds.is_ending or not self.rounds.step(now):
             return
         self.gate.end_round(now)
@@ -481,7 +456,7 @@ class Broker:
                 raise InvariantBroken(f"{FAULTY_WAKES_MAX} wakes in a row raised") from error
         self.rounds.recover()
         self.membership.recover()
-        self.sharing.recover(now)
+        self.sharing.recover()
         self.usage.validate()
         self.membership.validate()
         if self._is_started:

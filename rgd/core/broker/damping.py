@@ -26,9 +26,6 @@ from rgd.core.units import Nanos
 #: `damping_ns`.
 INCREASES_MAX: Final = 4
 
-#: A wait is remembered for at least so many rounds, and for at most twice as many.
-ROUNDS_REMEMBERED: Final = 10
-
 #: An unlimited rate in these columns, which compares as the largest; and a time that never comes.
 _UNLIMITED: Final = np.iinfo(np.int64).max
 _NEVER: Final = np.iinfo(np.int64).max
@@ -157,29 +154,3 @@ class Damping:
             self._rate[seats, dimension], self._since[seats, dimension] = rate, since
             due = (since[:, 1] <= waited_since).nonzero()[0]
             seats, dimension = seats.take(due), dimension.take(due)
-
-
-class Waits:
-    """How long marked groups waited here lately until their shares were recomputed.
-
-    Marked groups are processed in slices with rests, so a peer may apply the decrease that makes
-    room for this broker's increase late. Peers do not report their waits. This broker's own
-    estimate them, because all brokers receive the same reports.
-    """
-
-    def __init__(self, round_ns: int) -> None:
-        self._span_ns = ROUNDS_REMEMBERED * round_ns
-        self._span_end = Nanos(0)
-        self._longest_now = self._longest_before = 0
-
-    def note(self, wait_ns: int, now: Nanos) -> None:
-        """Note that a group was recomputed after a wait, in nanoseconds."""
-        if now >= self._span_end:
-            self._longest_now, self._longest_before = 0, self._longest_now
-            self._span_end = Nanos(now + self._span_ns)
-        self._longest_now = max(self._longest_now, wait_ns)
-
-    @property
-    def longest_ns(self) -> int:
-        """The longest remembered wait, in nanoseconds."""
-        return max(self._longest_now, self._longest_before)

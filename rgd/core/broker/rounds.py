@@ -4,8 +4,8 @@ Laws:
 
 - Each window of each group is counted once, at the end of the round.
 - The peers receive estimates (`rgd.core.demand.estimator`); the log receives the counts.
-- A tick closes time slots and a round's end closes windows, both in slices of at most
-  `RoundBounds.block_rows` rows, so that no request waits for all of them.
+- A tick closes time slots and a round's end closes windows, both in pieces of at most
+  `RoundBounds.piece_rows` rows, so that no peer's decrease waits for all of them.
 - An early report carries the rows that have jumped; their counts stay in the open windows.
 
 This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker`
@@ -65,11 +65,9 @@ class Rounds:
         )
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
-        #: Whether the round that ends has few groups, so that its end begins and goes on in one wake.
-        self.is_small = True
         #: How many windows were closed since the last record.
         self._closed = 0
-        #: The rows of the round that ends, block by block: for the log, and for the peers.
+        #: The rows of the round that ends, piece by piece: for the log, and for the peers.
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
         #: Slot ids advertised early in the open round; the log marks them as sent.
@@ -88,8 +86,6 @@ class Rounds:
         #: Whether peers may have rows of another plane that this one has yet to measure. It reports none early and no full
         #: state until its first round has ended, so that the peers keep what they have.
         self.is_resuming = False
-        #: How many groups slices have worked on since the start.
-        self.groups_worked = 0
         self.rows_suppressed = 0
         #: How many windows were closed and not logged, because of a fault.
         self.windows_lost = 0
@@ -116,7 +112,7 @@ class Rounds:
         return self.demand.silent_at
 
     def tick(self, now: Nanos) -> bool:
-        """Close the time slots of a block of groups, and after the last one look for silent rows.
+        """Close the time slots of a piece, and after the last one look for silent rows.
 
         Returns whether the demand of any row jumped or ended.
         """
@@ -127,12 +123,11 @@ class Rounds:
             self._ticked_at = now
             self._ticking = self._news.touched_count()
         self._free_dropped()
-        count = min(self._ticking, self._bounds.block_rows)
+        count = min(self._ticking, self._bounds.piece_rows)
         self._ticking -= count
-        self.groups_worked += count
         jumped = self.demand.tick(self._news.collect(count)).tolist() if count else []
         if not self._ticking:
-            jumped += self.demand.fall_silent(now, self._bounds.block_rows).tolist()
+            jumped += self.demand.fall_silent(now, self._bounds.piece_rows).tolist()
         self.urgent.update(dict.fromkeys(jumped))
         return bool(jumped)
 
@@ -165,11 +160,11 @@ class Rounds:
                 self.urgent.pop(slot, None)
 
     def early(self, now: Nanos) -> UsageColumns:
-        """Pick rows that have jumped and are worth an early report, at most a slice.
+        """Pick rows that have jumped and are worth an early report, at most `early_groups`.
 
         The counts stay in their windows.
         """
-        called = list(islice(self.urgent, self._bounds.slice_groups))
+        called = list(islice(self.urgent, self._bounds.early_groups))
         for slot in called:
             del self.urgent[slot]
         self._free_dropped()
@@ -195,16 +190,12 @@ class Rounds:
         self._free_dropped()
         self._pending = self.demand.begin(now)
         self._shown, self._picked = [], []
-        self.is_small = len(self._pending) <= self._bounds.slice_groups
 
     def step(self, now: Nanos) -> bool:
-        """End the round for a slice of the groups; whether this was the last slice."""
-        had_rows = len(self._pending) > 0
-        if had_rows:
-            slots, self._pending = np.split(self._pending, [self._bounds.block_rows])
-            self._close(slots, now)
-        # To join the rows of many groups and to report them is a slice of its own.
-        self.is_ending = len(self._pending) > 0 or (had_rows and not self.is_small)
+        """End the round for a piece of the groups; whether this was the last one."""
+        slots, self._pending = np.split(self._pending, [self._bounds.piece_rows])
+        self._close(slots, now)
+        self.is_ending = len(self._pending) > 0
         return not self.is_ending
 
     def recover(self) -> None:
@@ -234,7 +225,7 @@ class Rounds:
         self._sent_early.difference_update(slots.tolist())
 
     def _close(self, slots: Ints, now: Nanos) -> None:
-        """Close the windows of a block of groups, pick the rows that are worth a report, and log the block."""
+        """Close the windows of some groups, pick the rows that are worth a report, and log all."""
         self._free_dropped()
         slots = slots[self._sharing.is_in_use(slots)]
         is_advertised = self.suppression.is_advertised(slots)
@@ -243,20 +234,19 @@ class Rounds:
         if closed is None:
             return
         slots, measured = closed.slots, closed.measured
-        self.groups_worked += len(slots)
         short = self._sharing.is_short(slots)
         rows = self.suppression.steadied(slots, self._rows(slots, measured))
         picked = self.suppression.pick(slots, rows)
         self._picked.append(rows.take(picked))
         self._advertise(slots, short, measured)
-        # One by one, because the set may have 100,000, and a block some hundreds.
+        # One by one, because the set may have 100,000.
         is_early = map(self._sent_early.__contains__, slots.tolist())
         sent = np.fromiter(is_early, np.bool_, len(slots))
         sent[picked] = True
         self._shown.append(self._show(closed, rows, sent))
 
     def _show(self, closed: Closed, rows: UsageColumns, sent: Flags) -> ShareColumns:
-        """The log rows of a block: the counts, and the shares and quotas in force."""
+        """The log rows of closed windows: the counts, and the shares and quotas in force."""
         slots = closed.slots
         return ShareColumns(
             usage=replace(rows, admitted=closed.admitted, wanted=closed.wanted),

@@ -1,9 +1,8 @@
 """This broker's share of every group in use, computed from the usage map.
 
 Law: every broker with the same map, the same members and the same policies computes the same shares. A share is
-recomputed after a change, not on a timer: a change marks its groups, and the marked groups are recomputed in slices
-with a rest between them (`rgd.core.broker.rests`). So requests never wait for long, and reports that arrive together
-are processed together.
+recomputed after a change, not on a timer: a change marks its groups, and the marked groups are recomputed at once.
+Of more than `SharingBounds.piece_groups`, the rest follow with the next wakes, so that what a peer gives up never waits for long.
 
 The mode decides how a share is computed. A broker that is starting (floor only) or isolated (`exchange.on_isolation`)
 does not use the usage map (`rgd.core.broker.mode_shares`). `rgd.core.broker.damping` decides when a new share comes
@@ -19,14 +18,12 @@ from typing import Final
 import numpy as np
 
 from rgd.core.broker.broker_index import BrokerIndex, are_short
-from rgd.core.broker.damping import Damping, Waits
+from rgd.core.broker.damping import Damping
 from rgd.core.broker.held_shares import HeldShares
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, rates_of, row_of
-from rgd.core.broker.rests import Rests
-from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
@@ -48,7 +45,6 @@ _COLUMNS: Final = (
     ("_applied", 0),
     ("_is_in_use", False),
     ("_is_marked", False),
-    ("_marked_at", 0),
     ("_is_short", False),
     ("_is_adrift", False),
 )
@@ -84,11 +80,9 @@ class Sharing:
         self._target = np.zeros((64, 2), np.int64)
         self._applied = np.zeros((64, 2), np.int64)
         self._is_in_use = np.zeros(64, np.bool_)
-        #: [slots] whether the share is to be recomputed, and since when.
+        #: [slots] whether the share is to be recomputed.
         self._is_marked = np.zeros(64, np.bool_)
-        self._marked_at = np.zeros(64, np.int64)
-        self._has_marks = False
-        self._waits = Waits(settings.round_ns)
+        self.has_marks = False
         #: [slots] whether the demand exceeded the quota when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
         #: [slots] whether the gate may lack the rate in force, or its policy or depth.
@@ -96,9 +90,6 @@ class Sharing:
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
-        self._rests = Rests(self._bounds)
-        #: How many groups slices have worked on since the start.
-        self.groups_worked = 0
         self.mode = Mode.STARTING
 
     @property
@@ -217,7 +208,7 @@ class Sharing:
             return slot, rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
             self.share_out(slots, now)
-        self._applied[slot] = self._damping.in_force(slots, now, self.damping_ns)[0]
+        self._applied[slot] = self._damping.in_force(slots, now, self._link.damping_ns)[0]
         return slot, rates_of(self._applied[slot].tolist())
 
     def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:
@@ -231,14 +222,11 @@ class Sharing:
         self._is_in_use[slots] = True
         self.shards.use(slots, now)
 
-    def set_policies(
-        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
-    ) -> Ints:
+    def set_policies(self, snapshot: PolicySnapshot, changes: Changes | None = None) -> Ints:
         """Take new policies over; the groups that may have changed are read when their shares are recomputed.
 
         Args:
             snapshot: the new policies.
-            now: the present time.
             changes: those since the policies before; without them, both are compared.
 
         Returns:
@@ -254,7 +242,7 @@ class Sharing:
             slots = np.array(found, np.int64)
         self._policies.snapshot = snapshot
         self._policies.is_unread[slots] = True
-        self._mark(slots, now)
+        self._mark(slots)
         return slots[:0] if changed is None else slots
 
     def become(self, mode: Mode, now: Nanos) -> None:
@@ -267,49 +255,38 @@ class Sharing:
         self._is_adrift[:] = self._is_in_use
         self.refresh_all(now)
 
-    def refresh(self, slots: Ints, now: Nanos, *, at_once: bool = True) -> None:
-        """Mark the groups of these that are in use here, and recompute a slice `at_once` or at the next wake."""
+    def refresh(self, slots: Ints, now: Nanos) -> None:
+        """Recompute the shares of the groups of these that are in use here."""
         self._make_room()
-        marked = slots[self._is_in_use[slots]]
-        if len(marked):
-            self._mark(marked, now)
-            if at_once:
-                self.work(now)
+        self._mark(slots[self._is_in_use[slots]])
+        self.work(now)
 
-    def refresh_all(self, now: Nanos, *, at_once: bool = True) -> None:
+    def refresh_all(self, now: Nanos) -> None:
         """Recompute all shares in use, because the brokers, their weights or the mode changed."""
         self._renew()
-        self.refresh(self.slots_in_use, now, at_once=at_once)
+        self.refresh(self.slots_in_use, now)
 
-    def recover(self, now: Nanos) -> None:
+    def recover(self) -> None:
         """Mark every share in use, and have each one applied: half-done changes are not detected."""
         self._renew()
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self._is_marked[:] = False
-        self._mark(self.slots_in_use, now)
+        self._mark(self.slots_in_use)
 
     def work(self, now: Nanos) -> None:
-        """Recompute a slice of marked groups."""
-        if not self._has_marks or now < self._rests.work_from:
+        """Recompute a piece of the marked groups."""
+        if not self.has_marks:
             return
-        # Slices go round the slot ids; otherwise groups that change often would delay the others.
+        # Pieces go round the slot ids; otherwise groups that change often would delay the others.
         marked = self._is_marked.nonzero()[0]
-        if not len(marked):
-            # The marked groups are no longer in use.
-            self._has_marks = False
-            return
         first = int(marked.searchsorted(self._next_slot))
-        slots = np.concatenate((marked[first:], marked[:first]))[: self._bounds.slice_groups]
+        slots = np.concatenate((marked[first:], marked[:first]))[: self._bounds.piece_groups]
         rows = ((self._usage.counts(slots) + 1) * self._broker_index.passes).cumsum()
-        count = max(1, int(rows.searchsorted(self._bounds.slice_rows, side="right")))
-        slots = slots[:count]
-        self._has_marks = len(slots) < len(marked)
-        self._next_slot = int(slots[-1]) + 1
-        self._waits.note(now - int(self._marked_at[slots].min()), now)
-        self.groups_worked += max(len(slots), int(rows[len(slots) - 1]) // GROUP_ROWS)
+        slots = slots[: max(1, int(rows.searchsorted(self._bounds.piece_rows, side="right")))]
+        self.has_marks = len(slots) < len(marked)
+        self._next_slot = int(slots[-1]) + 1 if len(slots) else 0
         self.share_out(slots, now)
-        self._rests.add(int(rows[len(slots) - 1]), now)
 
     def share_out(self, slots: Ints, now: Nanos) -> None:
         """Read the policies of groups in use where they may have changed, and put their shares in force as damping allows."""
@@ -329,7 +306,9 @@ class Sharing:
         slots, targets = slots[differs], targets[differs]
         if len(slots):
             self._target[slots] = targets
-            self._announce(slots, self._damping.aim(slots, targets, now, self.damping_ns), now)
+            self._announce(
+                slots, self._damping.aim(slots, targets, now, self._link.damping_ns), now
+            )
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
@@ -347,8 +326,8 @@ class Sharing:
         return len(self._slotless)
 
     def retry(self, now: Nanos) -> None:
-        """Try again to give slot ids to a slice of the groups without one."""
-        self.give_slots(list(islice(self._slotless, self._bounds.single_groups)), now)
+        """Try again to give slot ids to some groups without one."""
+        self.give_slots(list(islice(self._slotless, self._bounds.retried_a_round)), now)
 
     def give_slots(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Give slot ids and shares to groups that the gate has without."""
@@ -382,33 +361,15 @@ class Sharing:
         self._policies.forget(slots)
 
     def raise_due(self, now: Nanos) -> None:
-        """Put the increases in force that have waited long enough, at most a slice."""
-        slots, rates = self._damping.raise_due(now, self.damping_ns, self._bounds.slice_groups)
-        self.groups_worked += len(slots)
+        """Put the increases in force that have waited long enough, at most a piece."""
+        damping_ns = self._link.damping_ns
+        slots, rates = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
         self._announce(slots, rates, now)
 
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `raise_due` is due; None where neither is."""
-        raise_at, work_at = self._damping.next_at(self.damping_ns), self.work_at
-        if raise_at is None or work_at is None:
-            return work_at if raise_at is None else raise_at
-        return min(raise_at, work_at)
-
-    @property
-    def work_at(self) -> Nanos | None:
-        """When a slice of marked groups may be recomputed; None where no group is marked."""
-        return self._rests.work_from if self._has_marks else None
-
-    @property
-    def damping_ns(self) -> int:
-        """How long an increase waits: until the peers have received its cause and recomputed.
-
-        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to
-        it may be longer than this broker's.
-        """
-        waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
-        return min(waits_ns, self._settings.damping_max_ns)
+        return Nanos(0) if self.has_marks else self._damping.next_at(self._link.damping_ns)
 
     def validate(self) -> None:
         """Check that every share in use is up to date, but for those to be recomputed, and that all sum to the quotas.
@@ -450,11 +411,9 @@ class Sharing:
         if not self.held.is_resuming(self.mode):
             self._gate.set_brokers(self.known_brokers())
 
-    def _mark(self, slots: Ints, now: Nanos) -> None:
-        fresh = slots[~self._is_marked[slots]]
-        self._marked_at[fresh] = now
-        self._is_marked[fresh] = True
-        self._has_marks |= len(slots) > 0
+    def _mark(self, slots: Ints) -> None:
+        self._is_marked[slots] = True
+        self.has_marks |= len(slots) > 0
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
         """Give the gate the rates in force that it does not have yet."""

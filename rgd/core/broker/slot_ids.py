@@ -2,14 +2,14 @@
 
 Law: a slot id is freed only while no column uses it: no broker has a row of the group, the group is
 not in use here, nothing of it is advertised, and no round is ending (a round keeps slot ids between
-its slices). So the names that peers make up leave no trace once their rows are gone (idle, taken
+its pieces). So the names that peers make up leave no trace once their rows are gone (idle, taken
 back, or with the peer).
 
-All slot ids are checked once a round. When policies change, all names are checked again, in slices,
+All slot ids are checked once a round. When policies change, names are looked up again,
 because groups that have policies now no longer count among the unknown ones.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.sharing import Sharing
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.jobs import Job
 from rgd.core.policies.model import Group, GroupKey
 from rgd.core.units import Kind, Nanos
 
@@ -34,20 +33,14 @@ class SlotIds:
         self._usage = usage
         self._sharing = sharing
         self._rounds = rounds
-        self._judge = Job(self._judge_all)
         self._is_short = False
         index.set_known(sharing.snapshot.groups)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether `work` has work now."""
-        return self._judge.is_pending and not self._rounds.is_ending
 
     def set_groups(self, groups: Mapping[str, Group], changed: Collection[str] | None) -> None:
         """Take over the groups of new policies, and look up the names that changed (None: all)."""
         self._index.set_known(groups)
         if changed is None:
-            self._judge.begin()
+            self._index.judge(np.arange(len(self._index)))
             return
         keys = [GroupKey(name, kind) for name in changed for kind in Kind]
         found = [slot for key in keys if (slot := self._index.find(key)) is not None]
@@ -63,19 +56,6 @@ class SlotIds:
         self._sharing.retry(now)
         was_short, self._is_short = self._is_short, self._sharing.slotless > 0
         return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
-
-    def work(self) -> None:
-        """Look up a slice of the names."""
-        if not self._rounds.is_ending:
-            self._judge.step()
-
-    def _judge_all(self) -> Iterator[None]:
-        """Look up again which names have policies."""
-        most = self._bounds.slice_judged
-        for begin in range(0, len(self._index), most):
-            if begin:
-                yield
-            self._index.judge(np.arange(begin, min(begin + most, len(self._index))))
 
     def _free_unused(self) -> None:
         """Free unused slot ids, at most so many."""

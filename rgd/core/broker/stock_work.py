@@ -19,7 +19,6 @@ from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
-from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
@@ -75,8 +74,6 @@ class StockWork:
         #: The rgd brokers that may have reported, and for how long to report zeros for whom.
         self._known = set(settings.stored_peers)
         self._gone: dict[str, int] = {}
-        #: How many groups slices have worked on since the start.
-        self.groups_worked = 0
         #: How many reports were received, and sent.
         self.reports_received = 0
         self.reports_sent = 0
@@ -204,7 +201,7 @@ class StockWork:
         self._apply(name, [(key, Pair()) for key in dropped])
 
     def _welcome(self, name: str) -> None:
-        self._sharing.refresh_all(self._now, at_once=False)
+        self._sharing.refresh_all(self._now)
         self._alert(AlarmCode.STOCK_BROKER_JOINED, name)
         if self._check_at is None:
             self._check_at = Nanos(self._now + self._period_ns // CHECKS_A_PERIOD)
@@ -212,13 +209,12 @@ class StockWork:
 
     def _apply(self, name: str, rows: Sequence[tuple[GroupKey, Usage]]) -> None:
         """Write rows to the usage map, and have their groups shared out and reported."""
-        self.groups_worked += len(rows)
         if not rows:
             return
         # A report may have a group twice; its last amounts count.
         columns = UsageColumns.of(*(self._row(*row) for row in dict(rows).items()))
         report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
-        self._sharing.refresh(self._usage.apply(report), self._now, at_once=False)
+        self._sharing.refresh(self._usage.apply(report), self._now)
         self._changed.update((key.group, None) for key, _ in rows)
         if self._send_at is None:
             self._send_at = Nanos(max(self._now, self._rested_at))
@@ -255,7 +251,7 @@ class StockWork:
         yield from self._drop(name)
         self.members.remove(name)
         self._usage.remove(name)
-        self._sharing.refresh_all(self._now, at_once=False)
+        self._sharing.refresh_all(self._now)
         self._alert(why, name)
         if not len(self.members):
             self._check_at = self._send_at = self._send_all_at = None
@@ -301,8 +297,6 @@ class StockWork:
                 return
             some = groups[begin : begin + a_slice]
             entries += self._reports.entries(some)
-            shares = len(some) * len(Kind) * len(self._sharing.brokers)
-            self.groups_worked += max(len(some), shares // GROUP_ROWS)
             if len(entries) + self._bounds.slice_groups > self._bounds.report_groups:
                 self._post(self._own_name, entries)
                 entries = []

@@ -23,7 +23,7 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.units import NS_PER_MS
 from tests.unit.core.values import key, ms, rates
 
 ME = Sender("b1", 1)
@@ -71,10 +71,9 @@ class Desk:
         return self.wake_at == at
 
     def catch_up(self) -> None:
-        """Let it reckon all shares that are marked, however long its rests are."""
-        sharing = self.broker.sharing
-        while sharing.work_at is not None and sharing.due_at is not None:
-            self.handle(Woken(Nanos(max(sharing.due_at, self.now))))
+        """Let it compute all shares that are marked."""
+        while self.broker.sharing.has_marks:
+            self.handle(Woken(self.now))
 
     def share(self) -> Rates:
         """The share in force of the group, which is in use from now on, when all is reckoned."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from rgd.core.bounds import BOUNDS
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
@@ -26,11 +25,9 @@ GROUPS = {
     "gold": Group("gold", Limit(rates(100))),
     "trial": Group("trial", Limit(rates(1000))),
 }
-#: More than two slices of them.
-MANY = {
-    f"g{place}": Group(f"g{place}", Limit(rates(100)))
-    for place in range(2 * BOUNDS.rounds.block_rows + 5)
-}
+#: More than two pieces of so many.
+PIECE = 10
+MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * PIECE + 5)}
 
 
 @dataclass
@@ -57,7 +54,7 @@ class House:
 
     def change(self, groups: dict[str, Group], at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
-        few = self.sharing.set_policies(PolicySnapshot(groups), ms(at))
+        few = self.sharing.set_policies(PolicySnapshot(groups))
         self.limiter.set_policies(PolicySnapshot(groups), ms(at))
         self.sharing.share_out(few, ms(at))
 
@@ -76,14 +73,13 @@ class House:
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))
 
-    def step_through(self, at: float) -> list[int]:
-        """End the round that was begun; [slices] how many groups each closed or logged."""
-        slices = []
+    def step_through(self, at: float) -> int:
+        """End the round that was begun; returns in how many pieces."""
+        pieces = 0
         while self.rounds.is_ending:
-            before = self.rounds.groups_worked
             self.rounds.step(ms(at))
-            slices.append(self.rounds.groups_worked - before)
-        return slices
+            pieces += 1
+        return pieces
 
     def finish(self) -> list[UsageRow]:
         """The rows that the round tells; what it logs is in `log`."""

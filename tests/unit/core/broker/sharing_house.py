@@ -78,15 +78,13 @@ class House:
     def change(self, *groups: Group, at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
         snapshot = PolicySnapshot({group.name: group for group in groups})
-        self.sharing.share_out(self.sharing.set_policies(snapshot, ms(at)), ms(at))
+        self.sharing.share_out(self.sharing.set_policies(snapshot), ms(at))
         self.catch_up(at)
 
     def catch_up(self, at: float) -> None:
-        """Have all that is marked reckoned, however long the rests."""
-        now = ms(at)
-        while (work_at := self.sharing.work_at) is not None:
-            now = max(now, work_at)
-            self.sharing.work(now)
+        """Have all that is marked shared out."""
+        while self.sharing.has_marks:
+            self.sharing.work(ms(at))
 
     def refresh(self, *keys: GroupKey, at: float) -> None:
         """Have the shares of these groups reckoned anew."""

@@ -42,7 +42,7 @@ def test_before_its_start_a_broker_sends_nothing_and_needs_no_wake(desk: Desk) -
 
 
 def ask_of_many(
-    desk: Desk, at: float, *, count: int = 2 * BOUNDS.rounds.block_rows + 1
+    desk: Desk, at: float, *, count: int = 2 * BOUNDS.rounds.piece_rows + 1
 ) -> list[str]:
     """Have a message of each of so many groups granted."""
     names = [f"g{place:04}" for place in range(count)]
@@ -53,24 +53,25 @@ def ask_of_many(
 
 
 @pytest.mark.slow
-def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -> None:
+def test_thousands_of_groups_end_a_round_in_pieces_of_bounded_work(live: Desk) -> None:
     live.run(2005, 2499)
     names = ask_of_many(live, 2500, count=5000)
     live.run(2500, 2999)
     said: Effects = ()
+    wakes = 0
     while not reports(said):
         assert live.wake_at is not None
         assert live.wake_at <= 3000
-        before = live.broker.rounds.groups_worked
         said = live.wake(3000)
-        assert live.broker.rounds.groups_worked - before <= BOUNDS.rounds.block_rows
+        wakes += 1
+    assert wakes == -(-5000 // BOUNDS.rounds.piece_rows)
     record = said[0]
     assert isinstance(record, Append)
     assert list(record.record.rows.usage.groups) == names
 
 
 @pytest.mark.slow
-def test_messages_between_the_slices_are_applied_at_once(live: Desk) -> None:
+def test_messages_between_the_pieces_are_applied_at_once(live: Desk) -> None:
     live.run(2005, 2499)
     ask_of_many(live, 2500)
     live.run(2500, 2999)
@@ -81,10 +82,9 @@ def test_messages_between_the_slices_are_applied_at_once(live: Desk) -> None:
     (answer,) = reports(live.wake(3002))
     assert answer.full
     assert answer.rows_hash == advertised_hash(answer.rows)
-    # Sharing out takes turns with it.
-    (rest,) = next(told for at in range(3003, 3030) if (told := reports(live.wake(at))))
+    (rest,) = reports(live.wake(3003))
     assert rest.rows_hash == advertised_hash(advertised(live.broker.rounds))
-    assert len(rest.rows) == 2 * BOUNDS.rounds.block_rows + 1
+    assert len(rest.rows) == 2 * BOUNDS.rounds.piece_rows + 1
 
 
 # Early reports.

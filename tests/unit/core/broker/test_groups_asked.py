@@ -38,7 +38,7 @@ class House:
     def __init__(self, *, notes: bool = True, start: bool = True, slots_max: int = 1000) -> None:
         exchange = replace(BOUNDS.exchange, slots_max=slots_max)
         # One group without a slot id is tried again in a round.
-        sharing = replace(BOUNDS.sharing, single_groups=1)
+        sharing = replace(BOUNDS.sharing, retried_a_round=1)
         settings = replace(SETTINGS, bounds=Bounds(exchange=exchange, sharing=sharing))
         self.gate = gate_of(settings) if notes else None
         self.broker = Broker(settings, ms(0), self.gate)

@@ -1,4 +1,4 @@
-"""Shares that come into force: raises that settle, and the slices that many groups are reckoned in.
+"""Shares that come into force: raises that wait, and the pieces that many groups are shared out in.
 
 Not covered: any sequence of targets (tests/property/test_damping.py).
 """
@@ -12,7 +12,7 @@ from rgd.core.bounds import Bounds, SharingBounds
 from rgd.core.errors import InvariantBroken
 from rgd.core.policies.model import UNLIMITED, Group, Limit
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
-from rgd.core.units import Kind, Nanos
+from rgd.core.units import Kind
 from tests.unit.core.broker.sharing_house import SETTINGS, START, House
 from tests.unit.core.values import key, ms, rates, report, usage
 
@@ -25,23 +25,6 @@ def house() -> Iterator[House]:
 
 
 # Settling.
-
-
-def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit() -> None:
-    house = House(replace(SETTINGS, bounds=Bounds(sharing=SharingBounds(slice_rows=1))))
-    house.link.sent(1, START)
-    house.link.received(1, ms(30))
-    groups = many(house, 3)
-    house.peer(*(usage(90, group=group.name) for group in groups))
-    told = report("b2", *(usage(20, group=group.name) for group in groups), sequence=2)
-    house.usage.apply(told)
-    house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
-    assert house.due() == house.sharing.work_at
-    house.sharing.work(ms(1010))
-    assert house.sharing.damping_ns == ms(30 + 2 * 10)
-    house.sharing.work(ms(1080))
-    assert house.sharing.damping_ns == house.settings.damping_max_ns
-    assert house.due() == ms(1000) + house.settings.damping_max_ns
 
 
 def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: House) -> None:
@@ -63,32 +46,24 @@ def test_a_share_that_was_not_recomputed_is_a_bug() -> None:
         house.sharing.validate()
 
 
-# Slices.
+# Pieces.
 
 
-def many(house: House, count: int, messages: float = 100) -> list[Group]:
-    """Put so many groups in force and in use."""
-    groups = [Group(f"g{place:05}", Limit(rates(messages))) for place in range(count)]
+def test_many_groups_are_shared_out_piece_by_piece_each_once() -> None:
+    house = House(replace(SETTINGS, bounds=Bounds(sharing=SharingBounds(piece_groups=2))))
+    groups = [Group(f"g{place}", Limit(rates(100))) for place in range(5)]
     house.change(*groups)
     for group in groups:
         house.sharing.first_share(group, Kind.PUBLISH, START)
-    return groups
-
-
-def slices(house: House, at: float) -> tuple[list[int], Nanos]:
-    """How many shares changed in each slice, and when all was reckoned; it rests in between."""
-    now, changed = ms(at), []
-    while house.sharing.work_at is not None:
-        due = house.due()
-        assert due is not None
-        before = len(house.applied)
-        if due > now:
-            house.sharing.work(Nanos(due - 1))
-            assert len(house.applied) == before, "worked before its rest was over"
-        now = max(now, due)
-        house.sharing.work(now)
-        changed.append(len(house.applied) - before)
-    return changed, now
+    house.peer()
+    house.usage.apply(report("b2", *(usage(90, group=group.name) for group in groups), sequence=2))
+    house.applied.clear()
+    house.sharing.refresh_all(START)
+    changed = [len(house.applied)]
+    while house.due() is not None:
+        house.sharing.work(START)
+        changed.append(len(house.applied))
+    assert changed == [2, 4, 5]
 
 
 # Policies that are read when a group is asked for.
@@ -97,7 +72,7 @@ def slices(house: House, at: float) -> tuple[list[int], Nanos]:
 def change_many(house: House, *groups: Group) -> None:
     """Put a snapshot in force of which nobody can say what changed in it."""
     snapshot = PolicySnapshot({group.name: group for group in groups})
-    house.sharing.set_policies(snapshot, START, ALL_CHANGED)
+    house.sharing.set_policies(snapshot, ALL_CHANGED)
 
 
 def test_a_group_whose_policies_are_still_to_be_read_has_its_new_share_when_it_is_asked_for(
@@ -111,7 +86,7 @@ def test_a_group_whose_policies_are_still_to_be_read_has_its_new_share_when_it_i
     assert house.sharing.first_share(half, Kind.PUBLISH, START)[1] == rates(25)
 
 
-def test_idle_groups_are_read_in_slices_and_missing_ones_are_given_up(house: House) -> None:
+def test_idle_groups_are_read_by_the_way_and_missing_ones_are_given_up(house: House) -> None:
     house.use(100)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
     assert house.sharing.awaits(key())

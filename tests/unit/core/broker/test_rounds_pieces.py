@@ -1,4 +1,4 @@
-"""Rounds that end in slices, groups without a place, and the last round.
+"""Rounds that end in pieces, groups without a place, and the last round.
 
 Not covered: what a round says of one group (test_rounds.py).
 """
@@ -14,12 +14,12 @@ from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Pair
 from tests.support.columns import advertised_hash
-from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House
+from tests.unit.core.broker.rounds_house import GROUPS, MANY, PIECE, SETTINGS, House
 from tests.unit.core.values import key, ms, report, usage
 
 
 def small(**bounds: int) -> BrokerSettings:
-    """Settings with small slices."""
+    """Settings with small pieces."""
     return replace(SETTINGS, bounds=Bounds(rounds=replace(BOUNDS.rounds, **bounds)))
 
 
@@ -44,19 +44,16 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
     assert calls == [[], [key()]]
 
 
-# Slices.
+# Pieces.
 
 
-@pytest.mark.slow
-def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
-    house = House(groups=MANY)
+def test_a_round_of_many_groups_ends_in_pieces_each_group_once() -> None:
+    house = House(small(piece_rows=PIECE), groups=MANY)
     for name in MANY:
         house.ask(3, at=0, group=name)
     house.rounds.begin(ms(1000))
     assert house.rounds.is_ending
-    slices = house.step_through(1000)
-    assert sum(slices) == len(MANY)
-    assert max(slices) == BOUNDS.rounds.block_rows
+    assert house.step_through(1000) == 3
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
@@ -65,12 +62,13 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     for name in MANY:
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
-    assert sum(house.step_through(2000)) == len(MANY)
+    assert house.step_through(2000) == 3
+    assert len(house.finish()) == len(MANY)
+    assert len(house.log[-1]) == len(MANY)
 
 
-@pytest.mark.slow
-def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> None:
-    house = House(groups=MANY)
+def test_a_group_that_comes_between_the_pieces_waits_for_the_next_round() -> None:
+    house = House(small(piece_rows=PIECE), groups=MANY)
     names = list(MANY)
     for name in names[1:]:
         house.ask(3, at=0, group=name)
@@ -84,8 +82,8 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
 
 
 @pytest.mark.parametrize("is_told_before", [True, False])
-def test_a_group_that_leaves_between_slices_is_idle_once(is_told_before: bool) -> None:
-    house = House(small(block_rows=1, slice_groups=1))
+def test_a_group_that_leaves_between_pieces_is_idle_once(is_told_before: bool) -> None:
+    house = House(small(piece_rows=1))
     mirror = UsageMap()
     names = ("gold", "trial")
     for name in names:

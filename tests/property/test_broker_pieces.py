@@ -1,6 +1,6 @@
-"""A round that ends in slices, whatever happens between them: each count once, each row once.
+"""A round that ends in pieces, whatever happens between them: each count once, each row once.
 
-Slices are one group long here. Not covered: one slice for all (test_core_fuzz.py), what a round tells
+Pieces are one group long here. Not covered: one piece for all (test_core_fuzz.py), what a round tells
 (tests/unit/core/broker/test_rounds.py).
 """
 
@@ -33,9 +33,9 @@ ME = Sender("b1", 5)
 GROUPS = ["g0", "g1", "g2", "g3"]
 SNAPSHOT = PolicySnapshot({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
 
-SMALL = Bounds(rounds=RoundBounds(slice_groups=1, block_rows=2))
+SMALL = Bounds(rounds=RoundBounds(early_groups=1, piece_rows=1))
 
-#: Between two slices somebody asks for something, or nobody.
+#: Between two pieces somebody asks for something, or nobody.
 happenings = st.lists(
     st.tuples(st.sampled_from(GROUPS), st.integers(0, 80), st.booleans()), max_size=4
 )
@@ -81,7 +81,7 @@ class Life:
 
 @pytest.mark.slow
 @given(script=st.lists(st.lists(happenings, min_size=6, max_size=6), min_size=1, max_size=4))
-def test_requests_between_the_slices_are_counted_once(
+def test_requests_between_the_pieces_are_counted_once(
     script: list[list[list[tuple[str, int, bool]]]],
 ) -> None:
     life, now = Life(), 0
@@ -107,11 +107,12 @@ def test_requests_between_the_slices_are_counted_once(
     assert life.logged == +life.granted
 
 
-def test_a_message_between_the_slices_says_the_hash_of_what_was_advertised() -> None:
+def test_a_message_between_the_pieces_says_the_hash_of_what_was_advertised() -> None:
     life = Life()
     now = NS_PER_S // 2
     life.ask("g0", 10, now)
     life.ask("g1", 10, now)
+    life.ask("g2", 10, now)
     life.live(Woken(Nanos(NS_PER_S)))
     assert life.broker.rounds.is_ending
     now = NS_PER_S + NS_PER_MS
