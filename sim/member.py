@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Remember
+from rgd.core.broker.effects import Alarm, Append, Effect, Halt, Remember
 from rgd.core.broker.events import Event
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
@@ -195,8 +195,6 @@ class Member:
         #: World time of each record.
         self.recorded_at: list[int] = []
         self.alarms: list[Alarm] = []
-        #: Exceptions that the brain contained: bugs of it.
-        self.faults: list[Fault] = []
         self.remembered: tuple[str, ...] = ()
         #: The shards that it receives.
         self.shards: frozenset[Shard] = frozenset()
@@ -218,7 +216,7 @@ class Member:
         shard = message.shard if isinstance(message, Report) else WHOLE
         return shard == WHOLE or shard in self.shards
 
-    def keep(self, effect: Append | Remember | Alarm | Halt | Fault, now: int) -> None:
+    def keep(self, effect: Append | Remember | Alarm | Halt, now: int) -> None:
         """Keep what the brain wants to be kept, or told."""
         match effect:
             case Append(record):
@@ -230,8 +228,6 @@ class Member:
                 self.alarms.append(effect)
             case Halt(reason):
                 self.halted = reason
-            case Fault():
-                self.faults.append(effect)
 
     @property
     def is_live(self) -> bool:

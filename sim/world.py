@@ -21,7 +21,6 @@ from rgd.core.broker.effects import (
     BacklogChecked,
     Effect,
     Evict,
-    Fault,
     Halt,
     Listen,
     Publish,
@@ -198,7 +197,7 @@ class World:
                     self.broadcast(member.name, member.encoded(message))
                 case Listen(shards):
                     self._listen(member, shards)
-                case Append() | Remember() | Alarm() | Halt() | Fault():
+                case Append() | Remember() | Alarm() | Halt():
                     member.keep(effect, self.now)
                 case SendStockReport(report):
                     self.on_stock_report(report)

@@ -6,8 +6,7 @@ reports itself as degraded for a minute after each one. It stops with a
 goodbye when an invariant is broken or after more than `INTERNAL_ERRORS_MAX` within a minute.
 Exceptions that a caller or a reader can cause at will are counted, but never stop it.
 
-`rgd.core.broker.broker` contains the core's own exceptions; here they arrive as
-effects (`Fault`).
+What the core raises is not contained: it ends the process (`rgd.app.daemon`).
 """
 
 import asyncio

@@ -43,7 +43,6 @@ from rgd.core.broker.effects import (
     BacklogChecked,
     Effect,
     Evict,
-    Fault,
     Halt,
     Listen,
     Publish,
@@ -61,7 +60,6 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.gate.local import LocalGate
@@ -132,6 +130,8 @@ class Agreeing(Looks):
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
         self._is_draining = False
+        #: Called when the core has raised. A plane's process ends at once, because its gate goes on.
+        self.on_broken: Callable[[str], None] = self._halt
         #: Why this daemon may not go on.
         self.halted: str | None = None
         #: Set when it has to end; `run` makes it the event that it was given.
@@ -303,8 +303,9 @@ class Agreeing(Looks):
         effects: tuple[Effect, ...] = ()
         try:
             effects = self.core.handle(event)
-        except InvariantBroken as broken:
-            self.errors.note("core", broken, about=type(event).__name__)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the core is not to be used any more
+            self.errors.note("core", error, about=type(event).__name__)
+            self.on_broken(f"the core raised {error!r}")
             if isinstance(event, Stopping) and not self.core.name.is_lost:
                 effects = (Publish(Goodbye(self.core.identity.sender)),)
         for effect in effects:
@@ -334,8 +335,6 @@ class Agreeing(Looks):
                 self._alarms.tell(effect, self.now())
             case Halt(reason):
                 self._halt(reason)
-            case Fault(where, error):
-                self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
             case BacklogChecked(number, began_at):

@@ -119,7 +119,6 @@ class Telemetry:
     def _of_errors(self) -> Iterator[Sample]:
         for where, count in self._daemon.errors.counts.items():
             yield Sample("rgd_internal_errors_total", (where,), count)
-        yield Sample("rgd_counts_lost_total", (), self._daemon.core.rounds.windows_lost)
 
 
 def _of_group(figures: looks.GroupReading, wanted: tuple[int, int]) -> Iterator[Sample]:

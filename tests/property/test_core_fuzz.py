@@ -1,13 +1,12 @@
 """The core under any legal sequence of requests, events and clocks, with the largest legal numbers.
 
-Law: nothing raises (a contained `Fault` is a failure here), `Broker.validate` holds after every step,
+Law: nothing raises, `Broker.validate` holds after every step,
 shares sum to the quotas, a bucket grants at most depth + integral + one request, due wakes come to an
 end, and every message and record that is sent can be written and read back.
 
 Among what it hears are parts of states, a daemon under its own name, and what others write in its name.
 
-The long run is `HYPOTHESIS_PROFILE=nightly`. Not covered: whole clusters (tests/simulation), what a
-broken part leaves behind (tests/simulation/test_injected_faults.py).
+The long run is `HYPOTHESIS_PROFILE=nightly`. Not covered: whole clusters (tests/simulation).
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from rgd.core.backlog.model import (
     check_backlog,
 )
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Fault, Publish, SendStockReport
+from rgd.core.broker.effects import Append, Effect, Publish, SendStockReport
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogsReported,
@@ -313,8 +312,6 @@ class Core(RuleBasedStateMachine):
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Fault):
-                raise effect.error
             if isinstance(effect, Append):
                 self.check_record(effect.record)
             elif isinstance(effect, SendStockReport):

@@ -377,11 +377,6 @@ METRICS: Final = (
         MetricType.COUNTER,
         "Times the tier failed, each followed by a pause that grows.",
     ),
-    Metric(
-        "rgd_counts_lost_total",
-        MetricType.COUNTER,
-        "Groups' counts of a round that were lost to an internal error: neither reported nor logged.",
-    ),
     # Bugs.
     Metric(
         "rgd_internal_errors_total",

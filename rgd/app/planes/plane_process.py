@@ -128,6 +128,7 @@ async def _run(
         daemon, exposition = assemble(settings, birth.url, core, Agreeing)
         stack.push_async_callback(daemon.close)
         host.daemon = daemon
+        daemon.on_broken = _end_at_once
         link.on_fault = partial(daemon.errors.note, "link")
         live = Live(daemon, host.events)
         plane = Plane(
@@ -162,6 +163,11 @@ async def _run(
             await close_within(stack, settings.shutdown_timeout_ms / 1000)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
+
+
+def _end_at_once(_reason: str) -> None:
+    """Another plane takes over; a goodbye would free the shares that the gate has."""
+    os._exit(1)
 
 
 async def _say_health(daemon: Agreeing, link: PlaneEnd) -> None:

@@ -59,10 +59,6 @@ class RemoteNews:
         """Those of these rows that changed since they were in a page."""
         return self._link.ask(_changed, [*slots])
 
-    def repeat(self) -> None:
-        """Have all rows in their next page."""
-        self._link.tell(_repeat)
-
     def refused(self, slots: Iterable[int]) -> bytes:
         """[slots, messages or bytes, levels] work refused by each level since the start, int64."""
         return self._link.ask(_refused, [*slots])
@@ -181,10 +177,6 @@ def _touched_slots(gate: LocalGate) -> list[int]:
 
 def _changed(gate: LocalGate, slots: list[int]) -> Page:
     return gate.news.changed(slots)
-
-
-def _repeat(gate: LocalGate) -> None:
-    gate.news.repeat()
 
 
 def _refused(gate: LocalGate, slots: list[int]) -> bytes:

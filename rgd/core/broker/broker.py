@@ -5,9 +5,7 @@ Laws:
 - Only `Broker.handle` changes this state; requests and leases are the exception, because they take
   the fast path through `Broker.limiter` and `Broker.leases`. The same events in the same order give the same effects, in
   the daemon and in the simulator.
-- An exception in a handler is a `Fault` among the effects. The effects before it hold, the rest of the event is lost, and
-  everything that is derived is derived again. A broken invariant is raised, because nothing that is granted after it can
-  be trusted; so is the exception of a start, and that of `FAULTY_WAKES_MAX` wakes in a row.
+- What a handler raises is raised: nothing that the broker says after it can be trusted, so its process ends.
 
 A broker sends a hello at its start, the changed rows each round, an early report of demand that the
 peers do not know of, its full state when a peer asks for it, and a goodbye. The state is kept by
@@ -17,11 +15,10 @@ and `rounds` (reports).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
 
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.effects import Append, Effect, Fault
+from rgd.core.broker.effects import Append, Effect
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -57,7 +54,6 @@ from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
 from rgd.core.broker.takeover import Takeover
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
     Ask,
@@ -71,11 +67,6 @@ from rgd.core.policies.model import Group, GroupKey, OnUnknown, Rates
 from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot, changes_between
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import Kind, Nanos
-
-#: After a wake that raised, the next one is due so many times in a round. If so many in a row raise, the broker ends,
-#: before its peers take it for gone and use its shares.
-WAKES_A_ROUND_AFTER_FAULT: Final = 4
-FAULTY_WAKES_MAX: Final = 8
 
 
 class Broker:
@@ -140,9 +131,6 @@ class Broker:
         self.rounds.is_resuming = self.resumes
         self.membership.awaits_own_state = self.resumes and settings.shards == 1
         self._is_started = self._knows_policies = False
-        #: No wake is due before this, because one raised; and how many in a row raised.
-        self._resumes_at = now
-        self._faulty_wakes = 0
         self._round_end = now
         self._handlers = self._handlers_by_event()
 
@@ -172,7 +160,7 @@ class Broker:
         if not self._is_started:
             return None
         # A list, because a generator takes longer, and this is read after each event.
-        return max(self._resumes_at, min([at for at in self._due() if at is not None]))
+        return min([at for at in self._due() if at is not None])
 
     @property
     def is_past_start(self) -> bool:
@@ -186,28 +174,12 @@ class Broker:
             The effects to carry out, in order.
 
         Raises:
-            InvariantBroken: the state is wrong, so nothing that is granted can be trusted; a bug.
-            Exception: the start failed, so there is no state to go on from.
+            Exception: a bug; this broker is not to be used any more.
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
-        effects: list[Effect] = []
         gap_ns, self._now = event.now - self._now, event.now
-        try:
-            effects += self._notice_gap(gap_ns, event.now)
-            # One by one, so that the effects before an exception are there.
-            for effect in self._handlers[type(event)](event):
-                effects.append(effect)
-        except InvariantBroken:
-            raise
-        except Exception as error:
-            if isinstance(event, Started):
-                raise
-            try:
-                effects += self._contain(event, error)
-            except Exception as broken:
-                raise InvariantBroken(f"cannot go on after {error!r}: {broken}") from broken
-        return tuple(effects)
+        return (*self._notice_gap(gap_ns, event.now), *self._handlers[type(event)](event))
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as this broker computes it."""
@@ -302,7 +274,6 @@ class Broker:
         if begins:
             self._begin_end(now)
         yield from self._work(now)
-        self._faulty_wakes = 0
 
     def _work(self, now: Nanos) -> Iterator[Effect]:
         """Do a piece of each kind of work; where more is left, the next wake is due at once."""
@@ -441,28 +412,6 @@ class Broker:
         # The peers drop this broker about now, so they use its shares. The gap counts without
         # `damping_max_ns`, because its last message may be older than the gap.
         return self.own_name.come_back(Signal.DROPPED, now)
-
-    def _contain(self, event: Event, error: Exception) -> list[Effect]:
-        """Go on after an exception: derive again what is derived, and send the full state again.
-
-        Raises:
-            InvariantBroken: what cannot be derived is wrong, or too many wakes in a row raised; a bug.
-        """
-        now = event.now
-        if isinstance(event, Woken):
-            self._resumes_at = Nanos(now + self.settings.round_ns // WAKES_A_ROUND_AFTER_FAULT)
-            self._faulty_wakes += 1
-            if self._faulty_wakes >= FAULTY_WAKES_MAX:
-                raise InvariantBroken(f"{FAULTY_WAKES_MAX} wakes in a row raised") from error
-        self.rounds.recover()
-        self.membership.recover()
-        self.sharing.recover()
-        self.usage.validate()
-        self.membership.validate()
-        if self._is_started:
-            self.publisher.answer_all(now)
-        fault = Fault(type(event).__name__, error)
-        return [fault, *self.publisher.goodbye()] if isinstance(event, Stopping) else [fault]
 
     def _first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:
         return self.sharing.first_share(group, kind, now)

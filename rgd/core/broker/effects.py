@@ -108,15 +108,6 @@ class Halt:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Log and count a contained exception: a bug, after which the broker goes on."""
-
-    #: The event that raised it.
-    where: str
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
 class Evict:
     """Skip the oldest messages of these subscriptions: their backlogs exceed a quota.
 
@@ -140,14 +131,5 @@ class BacklogChecked:
 
 
 Effect = (
-    Publish
-    | Listen
-    | SendStockReport
-    | Append
-    | Remember
-    | Alarm
-    | Halt
-    | Fault
-    | Evict
-    | BacklogChecked
+    Publish | Listen | SendStockReport | Append | Remember | Alarm | Halt | Evict | BacklogChecked
 )

@@ -202,17 +202,6 @@ class Membership:
             notes.has_answered = notes.is_equal = False
         self._members = 1
 
-    def recover(self) -> None:
-        """Make members and map agree after a fault, and compare every broker's next report."""
-        stock = self._sharing.broker_index.stock_names()
-        live = {*self._peers.names(), *stock, self._settings.sender.broker}
-        for broker in sorted(self._usage.brokers() - live):
-            self._usage.remove(broker)
-        for broker in self._notes.keys() - live:
-            del self._notes[broker]
-        for notes in self._notes.values():
-            notes.is_equal = False
-
     @property
     def is_complete(self) -> bool:
         """Whether all brokers that are known or expected have sent their full state."""

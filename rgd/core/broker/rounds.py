@@ -65,8 +65,6 @@ class Rounds:
         )
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
-        #: How many windows were closed since the last record.
-        self._closed = 0
         #: The rows of the round that ends, piece by piece: for the log, and for the peers.
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
@@ -87,8 +85,6 @@ class Rounds:
         #: state until its first round has ended, so that the peers keep what they have.
         self.is_resuming = False
         self.rows_suppressed = 0
-        #: How many windows were closed and not logged, because of a fault.
-        self.windows_lost = 0
 
     @property
     def follows_up(self) -> bool:
@@ -198,14 +194,6 @@ class Rounds:
         self.is_ending = len(self._pending) > 0
         return not self.is_ending
 
-    def recover(self) -> None:
-        """Give up the round that is ending after a fault, and derive again what is advertised; open windows stay open."""
-        self.windows_lost += self._closed
-        self._pending, self._closed = _NO_SLOTS, 0
-        self.is_ending = False
-        self.suppression.rehash()
-        self.demand.recover()
-
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
         picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
@@ -214,7 +202,7 @@ class Rounds:
         gone = self.suppression.forget(advertised[~self._sharing.is_in_use(advertised)])
         if len(gone):
             picked = UsageColumns.join([_without(picked, gone), gone])
-        self._picked, self._shown, self._closed = [], [], 0
+        self._picked, self._shown = [], []
         self._sent_early.clear()
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
@@ -229,7 +217,6 @@ class Rounds:
         self._free_dropped()
         slots = slots[self._sharing.is_in_use(slots)]
         is_advertised = self.suppression.is_advertised(slots)
-        self._closed += len(slots)
         closed = self.demand.close(slots, is_advertised, now)
         if closed is None:
             return

@@ -266,14 +266,6 @@ class Sharing:
         self._renew()
         self.refresh(self.slots_in_use, now)
 
-    def recover(self) -> None:
-        """Mark every share in use, and have each one applied: half-done changes are not detected."""
-        self._renew()
-        self._make_room()
-        self._is_adrift[:] = self._is_in_use
-        self._is_marked[:] = False
-        self._mark(self.slots_in_use)
-
     def work(self, now: Nanos) -> None:
         """Recompute a piece of the marked groups."""
         if not self.has_marks:
@@ -331,8 +323,6 @@ class Sharing:
 
     def give_slots(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Give slot ids and shares to groups that the gate has without."""
-        # All are kept until they have theirs, so that a fault loses none.
-        self._slotless |= dict.fromkeys(keys)
         for key in keys:
             group = self.snapshot.groups.get(key.group)
             if group is None:

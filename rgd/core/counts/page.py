@@ -46,9 +46,6 @@ class Pages(Protocol):
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
 
-    def repeat(self) -> None:
-        """Have all rows in their next page, because what the plane was told may be lost."""
-
     def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
         """Begin what belongs to a window anew; that of an idle row has no memory of unsaid refusals."""
 

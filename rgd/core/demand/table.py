@@ -164,14 +164,6 @@ class DemandTable:
         found: Ints = slots[slots != NO_ROW]
         return found
 
-    def recover(self) -> None:
-        """Read all counters again and let no row rest, because a fault may have cut a tick short.
-
-        Also called when groups may have been deleted: all rows are to be closed then.
-        """
-        self._wake(np.arange(self._rows), self._began)
-        self._news.repeat()
-
     def tick(self, page: Page) -> Ints:
         """Close a slot of the touched rows as of their last request; returns the slot ids of those whose demand has jumped."""
         rows, marks = self._take(page)

@@ -170,13 +170,6 @@ class Suppression:
         self._note(slots, idle)
         return idle
 
-    def rehash(self) -> None:
-        """Recompute the hash from all advertised rows, because a fault may have made it wrong."""
-        self._make_room()
-        self._hash = self._hash_at(np.flatnonzero(self._is_advertised))
-        layouts, self._shard_hashes = tuple(self._shard_hashes), {}
-        self.set_layouts(layouts)
-
     def _worth(self, slots: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
         idle, known = rows.is_idle, self._is_advertised[slots]
         worth = known & idle | ~known & ~idle

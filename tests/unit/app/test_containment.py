@@ -1,7 +1,7 @@
 """Internal errors are logged once for each place, counted, and end the daemon only where they are too many.
 
-A whole daemon on a bus in memory goes on answering while its tasks raise. Not covered: what the core
-does with its own (tests/unit/core/broker/test_contained_faults.py).
+A whole daemon on a bus in memory goes on answering while its tasks raise. Not covered: a core
+that raises in a process of its own (tests/unit/app/planes).
 """
 
 import asyncio
@@ -227,7 +227,6 @@ async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
 @pytest.mark.parametrize(
     ("path", "method"),
     [
-        ("core", "handle"),
         ("", "_until_wake_s"),
         ("", "_take"),
         ("", "_carry_out"),
@@ -289,8 +288,15 @@ def test_a_message_that_a_bug_cannot_decode_is_dropped_and_ends_nothing(
     assert daemon.halted is None
 
 
-def test_a_daemon_in_which_everything_raises_ends_in_order_with_a_goodbye(
-    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "method", "reason"),
+    [
+        ("membership", "check", "the core raised OverflowError"),
+        ("", "_until_wake_s", f"more than {INTERNAL_ERRORS_MAX} internal errors"),
+    ],
+)
+def test_a_daemon_that_cannot_go_on_ends_in_order_with_a_goodbye(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, path: str, method: str, reason: str
 ) -> None:
     daemon, has_left = running.daemon, threading.Event()
     publish = daemon.parts.exchange.publish
@@ -301,11 +307,12 @@ def test_a_daemon_in_which_everything_raises_ends_in_order_with_a_goodbye(
         await publish(payload)
 
     monkeypatch.setattr(daemon.parts.exchange, "publish", noted)
-    monkeypatch.setattr(daemon, "_until_wake_s", boom)
+    owner = daemon.core.membership if path else daemon
+    monkeypatch.setattr(owner, method, boom)
     # Its loop ends soon after: it cannot be asked any more.
     assert has_left.wait(WAIT_S)
     assert daemon.halted is not None
-    assert f"more than {INTERNAL_ERRORS_MAX} internal errors" in daemon.halted
+    assert reason in daemon.halted
 
 
 def test_figures_are_read_up_to_the_one_that_raises() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Fault, Publish
+from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import (
     Event,
     GroupsAsked,
@@ -156,7 +156,6 @@ def test_asked_twice_is_answered_once() -> None:
     assert house.broker.sharing.slots_in_use.tolist() == [slot]
     house.ask(10)
     house.wait(2000)
-    assert [one for one in house.effects if isinstance(one, Fault)] == []
 
 
 def test_without_a_slot_left_it_has_its_floor_and_is_tried_again() -> None:
@@ -208,23 +207,6 @@ def test_a_group_whose_policy_changed_meanwhile_has_the_share_of_the_new_one() -
     assert state is not None
     assert state.quota == rates(100)
     assert house.share() == house.broker.shares(key())["b1"]
-
-
-def test_a_fault_loses_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    house = House()
-    house.change(gold=1000, silver=1000)
-    for group in ("gold", "silver"):
-        house.ask(group=group)
-
-    def boom(*_: object) -> None:
-        raise ValueError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(house.broker.limiter, "give_slot", boom)
-        house.answer()
-    assert any(isinstance(effect, Fault) for effect in house.effects)
-    house.wait(2100)
-    assert NO_SLOT not in {house.slot("gold"), house.slot("silver")}
 
 
 def test_the_fast_path_is_not_where_the_gate_is_not() -> None:
