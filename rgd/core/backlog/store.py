@@ -20,7 +20,6 @@ from rgd.core.backlog.quota import Blocked, blocking, quota_in_force
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.topic import TopicState
 from rgd.core.bounds import BOUNDS, BacklogBounds
-from rgd.core.jobs import Job
 from rgd.core.policies.model import BacklogAction, Backlogs
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
 from rgd.core.units import Nanos
@@ -72,7 +71,8 @@ class BacklogStore:
         self.checks = 0
         self.topics_checked = 0
         self.check_at: Nanos | None = None
-        self._job = Job(self._slices)
+        #: The names that the running check has yet to visit; None: no check is running.
+        self._left: Iterator[str] | None = None
         self._is_asked = self._enforces = False
         #: When the last check began, and topics that it visited so far.
         self.began_at = self._now = Nanos(0)
@@ -105,7 +105,7 @@ class BacklogStore:
     @property
     def is_checking(self) -> bool:
         """Whether a check has slices left."""
-        return self._job.is_pending
+        return self._left is not None
 
     @property
     def next_check(self) -> int:
@@ -176,8 +176,9 @@ class BacklogStore:
             self._is_asked = False
             self.began_at, self.visited = now, 0
             self.check_at = Nanos(now + self.settings.interval_ns)
-            self._job.begin()
-        self._job.step()
+            self._left = iter(self.names())
+        if self._left is not None:
+            self._visit_some(self._left)
         return self._named
 
     # Internals.
@@ -230,17 +231,15 @@ class BacklogStore:
         else:
             self._evicting.pop(topic, None)
 
-    def _slices(self) -> Iterator[None]:
-        topics = subscriptions = 0
-        for name in self.names():
-            topics += 1
+    def _visit_some(self, names: Iterator[str]) -> None:
+        bounds, subscriptions = self._bounds, 0
+        for topics, name in enumerate(names, 1):
             if (state := self._topics.get(name)) is not None:
                 subscriptions += len(state.report.subscriptions)
                 self._visit(state)
-            bounds = self._bounds
             if topics >= bounds.slice_topics or subscriptions >= bounds.slice_subscriptions:
-                yield
-                topics = subscriptions = 0
+                return
+        self._left = None
         self.checks += 1
 
     def _visit(self, state: TopicState) -> None:
