@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from rgd.config.plain_files import read_plain_file
+from rgd.config.plain_files import read_plain_file, replace_file
 from rgd.wire.checks import check_broker
 from rgd.wire.errors import WireError
 
@@ -38,10 +38,7 @@ class KnownPeers:
     def store(self, names: tuple[str, ...]) -> None:
         """Replace the stored names."""
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text(json.dumps(list(names)))
-            fresh.replace(self._path)
+            replace_file(self._path, (json.dumps(list(names)).encode(),))
 
 
 def _is_broker(name: str) -> bool:

@@ -8,9 +8,8 @@ fits into an exchange's message, and decoding all of them gives what the message
 """
 
 from collections.abc import Collection
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.messages import Message
 from rgd.core.stock.messages import StockReport
 from rgd.wire.codec import decode, encode
@@ -22,10 +21,6 @@ M = TypeVar("M")
 
 class Dialect(Protocol[M]):
     """One format of messages."""
-
-    @property
-    def name(self) -> DialectName:
-        """Its name in the settings."""
 
     def decode(self, payload: bytes) -> M:
         """The message of a payload.
@@ -48,8 +43,6 @@ class Dialect(Protocol[M]):
 class CompactDialect:
     """Messages between rgd daemons, with numbers in place of names; fulfils `Dialect[Message]`."""
 
-    name: Final = DialectName.COMPACT
-
     def __init__(self, *, first_generation: int = 1) -> None:
         #: The name dictionaries of the wire: ours, and those of all senders.
         self.name_encoder, self.name_decoders = NameEncoder(first_generation), NameDecoders()
@@ -66,8 +59,6 @@ class CompactDialect:
 
 class PulsarDialect:
     """Reports of stock Pulsar brokers; fulfils `Dialect[StockReport]`."""
-
-    name: Final = DialectName.PULSAR
 
     def decode(self, payload: bytes) -> StockReport:
         return decode_stock_report(payload)
