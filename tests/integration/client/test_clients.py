@@ -5,8 +5,6 @@ Not covered: leases (test_leases_live.py), the core's own rules (tests/unit/clie
 
 import asyncio
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -210,31 +208,6 @@ def test_a_closed_client_says_so(ask: Asking, running: RunningDaemon) -> None:
 
     with pytest.raises(ClientClosed):
         asyncio.run(ask_late())
-
-
-FORK = """
-import os, sys
-from rgd.client import BlockingClient, ClientClosed, ClientSettings, Name
-with BlockingClient(ClientSettings(when_away="open", url=sys.argv[1], timeout_s=20)) as client:
-    orders = client.limiter(Name("acme", "orders"), leased=True)
-    assert orders.acquire().granted
-    with client.lock:
-        child = os.fork()
-    if not child:
-        try:
-            orders.acquire()
-        except ClientClosed:
-            os._exit(7)
-        os._exit(1)
-    _, status = os.waitpid(child, 0)
-    assert orders.acquire().granted
-print(os.waitstatus_to_exitcode(status))
-"""
-
-
-def test_a_forked_child_is_told_that_it_has_no_client(running: RunningDaemon) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORK, running.url]
-    assert subprocess.check_output(command, text=True, timeout=60) == "7\n"
 
 
 @pytest.mark.parametrize(

@@ -98,32 +98,6 @@ async def test_what_cannot_be_decoded_and_a_redirect_are_no_answer(
             assert (await client.limiter(ORDERS, leased=leased).acquire()).source == Source.AWAY
 
 
-@pytest.mark.parametrize(
-    "lease",
-    [
-        pytest.param({"lease_id": "a", "messages": -5}, id="negative"),
-        pytest.param({"lease_id": "a", "expires_in_ms": -1}, id="expired-before"),
-        pytest.param({"lease_id": "a/../../admin", "messages": 5}, id="another-path"),
-        pytest.param({"lease_id": "a\n", "messages": 5}, id="a-newline"),
-        pytest.param({"lease_id": "é", "messages": 5}, id="no-ascii"),
-    ],
-)
-async def test_a_lease_that_no_daemon_gives_is_none(lease: dict[str, Any]) -> None:
-    paths: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        paths.append(request.path)
-        if request.path.startswith("/v1/leases"):
-            return web.json_response(lease)
-        count = len(json.loads(await request.read()))
-        return web.json_response([{"granted": True, "messages": 1}] * count)
-
-    async with server(handler) as url, Client(settings_of(url)) as client:
-        answer = await client.limiter(ORDERS, leased=True).acquire()
-    assert (answer.granted, answer.source) == (True, Source.DAEMON)
-    assert set(paths) <= {"/v1/leases", "/v1/acquire", "/v1/settle"}
-
-
 async def test_a_compressed_answer_is_neither_asked_for_nor_opened() -> None:
     sent = gzip.compress(bytes(1 << 20))
     asked_for: list[str | None] = []

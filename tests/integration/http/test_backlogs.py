@@ -52,29 +52,6 @@ async def quota(
     await door.daemon.change(BACKLOG_TOPIC + topic, lambda _known: BacklogQuotas(one, one))
 
 
-async def test_a_push_a_check_and_an_eviction(door: Door) -> None:
-    await quota(door, BacklogAction.EVICT, size=150)
-    told = (await door.call("PUT", PATH, backlog())).json
-    assert told == {"topic": EU, "evictions": [], "blocked": None}
-
-    assert (await door.call("GET", CHECK)).status == 204
-    eviction = {
-        "topic": EU,
-        "subscription": "billing",
-        "skip_to": {"ledger": 5, "entry": 0},
-        "published_before_ms": None,
-        "exceeded": ["size"],
-        "source": "pushed",
-    }
-    assert (await door.call("GET", "/v1/evictions")).json == [eviction]
-    assert (await door.call("PUT", PATH, backlog(at=5))).json["evictions"] == [eviction]
-
-    skipped = backlog()
-    skipped["subscriptions"][0]["oldest"] = eviction["skip_to"]
-    assert (await door.call("PUT", PATH, skipped)).json["evictions"] == []
-    assert (await door.call("GET", "/v1/evictions")).json == []
-
-
 @pytest.mark.parametrize(
     ("action", "held"), [(BacklogAction.HOLD, True), (BacklogAction.REFUSE, False)]
 )
@@ -307,12 +284,6 @@ async def test_the_applied_quota_is_the_one_in_force(door: Door) -> None:
     assert (age["limitTime"], age["policy"]) == (60, "producer_exception")
 
 
-async def test_a_topics_name_may_have_braces(door: Door) -> None:
-    path = PATH.replace("eu", "%7Beu%7D")
-    assert (await door.call("PUT", path, backlog())).json["topic"] == EU.replace("eu", "{eu}")
-    assert (await door.call("GET", f"{PLACE}/%7Beu%7D/stats")).json["backlogSize"] == 200
-
-
 async def test_no_number_is_beyond_javas_long(door: Door) -> None:
     most = (1 << 63) - 1
     ledgers = [
@@ -328,17 +299,6 @@ async def test_no_number_is_beyond_javas_long(door: Door) -> None:
         stats = (await door.call("GET", f"{PLACE}/{path}")).json
         assert (stats["backlogSize"], stats["storageSize"]) == (most, most)
         assert stats["subscriptions"]["a"]["msgBacklogNoDelayed"] == most
-
-
-async def test_evictions_come_in_pages(door: Door) -> None:
-    for number in range(3):
-        await quota(door, BacklogAction.EVICT, size=150, topic=f"{EU}{number}")
-        await door.call("PUT", PATH.replace("eu", f"eu{number}"), backlog())
-    await door.call("GET", CHECK)
-    first = await door.call("GET", "/v1/evictions?limit=2")
-    assert [one["topic"] for one in first.json] == [f"{EU}0", f"{EU}1"]
-    following = first.headers["Link"].partition(">")[0][1:]
-    assert [one["topic"] for one in (await door.call("GET", following)).json] == [f"{EU}2"]
 
 
 async def test_a_page_of_evictions_ends_where_it_is_large(

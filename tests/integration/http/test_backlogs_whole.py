@@ -101,10 +101,3 @@ async def test_an_eviction_is_explained_and_limits_nothing(running: RunningDaemo
     assert list(remarks(view))[-1] == (
         "subscription billing should skip to 5:0 (over its quota of size)"
     )
-
-
-async def test_a_quota_without_a_report_is_said_to_have_no_effect(running: RunningDaemon) -> None:
-    view = await explained(running, "unknown")
-    assert view["backlog"] is None
-    assert not view["backlog_quotas"][0]["enforced"]
-    assert (await explained(running, "unknown"))["limited_by"] is None

@@ -111,19 +111,6 @@ async def test_idle_sockets_shut_out_neither_probes_nor_callers() -> None:
         assert figure(door, "rgd_http_connections_closed_total", "evicted") >= 192
 
 
-async def test_a_caller_that_asked_before_stays_while_silent_sockets_make_room() -> None:
-    async with (
-        open_door(HttpSettings(port=0, connections_max=4)) as door,
-        connections(door, 1, HEALTH) as [(reader, writer)],
-    ):
-        async with asyncio.timeout(60):
-            await read_answer(reader)
-            async with connections(door, 50):
-                await ask(door, HEALTH)
-                writer.write(HEALTH)
-                assert (await read_answer(reader)).status == 200
-
-
 @pytest.mark.parametrize("path", [b"/healthz", b"/readyz", b"/metrics"])
 async def test_while_all_are_busy_probes_are_answered_from_the_reserve(path: bytes) -> None:
     async with (
@@ -167,12 +154,6 @@ async def test_one_address_cannot_take_the_connections_of_others() -> None:
                 assert (await read_answer(reader)).status == 200
 
 
-async def test_closed_connections_are_not_counted_any_more(door: Door) -> None:
-    for _ in range(20):
-        await ask(door, HEALTH)
-    await until(lambda: figure(door, "rgd_http_connections") == 0)
-
-
 # --- slow ones -----------------------------------------------------------------------------------------
 
 
@@ -188,20 +169,6 @@ async def test_a_request_head_that_trickles_ends_its_connection(before: bytes) -
         writer.write(b"POST /v1/acquire HTTP/1.1\r\nX-Slow: ")
         assert await ended(reader)
         assert figure(door, "rgd_http_connections_closed_total", "slow_request") == 1
-
-
-async def test_an_idle_connection_is_not_taken_for_a_slow_request() -> None:
-    async with (
-        open_door(HttpSettings(port=0, request_timeout_s=0.02)) as door,
-        connections(door, 1, HEALTH) as [(reader, writer)],
-        asyncio.timeout(60),
-    ):
-        await read_answer(reader)
-        # Others whose head trickles are ended meanwhile.
-        async with connections(door, 1, b"GET /") as [(other, _)]:
-            assert await ended(other)
-        writer.write(HEALTH)
-        assert (await read_answer(reader)).status == 200
 
 
 # --- TLS -----------------------------------------------------------------------------------------------
@@ -229,11 +196,3 @@ async def test_sockets_that_never_shake_hands_are_counted_and_make_room(
     ):
         assert (await over_tls(door, cert)).status == 200
         assert figure(door, "rgd_http_connections") <= 4
-
-
-async def test_a_handshake_that_does_not_come_ends(certificate: tuple[Path, Path]) -> None:
-    cert, key = certificate
-    settings = HttpSettings(port=0, request_timeout_s=0.05, tls_cert=cert, tls_key=key)
-    async with open_door(settings) as door, connections(door, 1) as [(reader, _)]:
-        assert await ended(reader)
-        await until(lambda: figure(door, "rgd_http_connections") == 0)

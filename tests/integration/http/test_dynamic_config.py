@@ -78,9 +78,3 @@ async def test_a_value_that_pulsar_would_pass_over_is_refused(door: Door, value:
     assert answer.status == 400
     assert answer.reason.startswith(f"{MESSAGES}: expected an integer from -2147483648 to")
     assert await values(door) == {MESSAGES: "7"}
-
-
-async def test_who_may_not_write_policies_may_not_set_it(door: Door) -> None:
-    door.daemon.read_only = True
-    assert (await door.call("POST", f"{ROOT}/{MESSAGES}/7")).status == 409
-    assert (await door.call("DELETE", f"{ROOT}/{MESSAGES}")).status == 409

@@ -6,7 +6,7 @@ test_policies.py; pulsar-admin itself is not run here.
 
 import pytest
 
-from tests.integration.http.door import Answer, Door
+from tests.integration.http.door import Door
 
 GROUP = "/v1/groups/gold"
 RESOURCE_GROUPS = "/admin/v2/resourcegroups"
@@ -21,29 +21,6 @@ RATE_CALLS = [
 NEW_NAMESPACE = "/admin/v2/namespaces/new/place/resourcegroup"
 
 
-async def test_groups_are_listed_by_name(door: Door) -> None:
-    answer = await door.call("GET", "/v1/groups")
-
-    names = [group["group"] for group in answer.json]
-    assert names == ["gold", "heavy", "idle", "stopped", "trial", "watched"]
-
-
-async def test_a_group_is_shown_with_quota_share_and_rows(door: Door) -> None:
-    told = (await door.call("GET", GROUP)).json
-
-    assert told["group"] == "gold"
-    assert told["publish"]["quota"] == {"messages": 1000, "bytes": 5_000_000}
-    assert told["dispatch"]["share"] == {"messages": 2000, "bytes": None}
-    assert told["publish"]["rows"][0]["broker"] == "broker-1"
-    assert (told["state"], told["policy"], told["tenants"]) == ("live", "max-min", ["initech"])
-
-
-async def test_brokers_are_shown(door: Door) -> None:
-    (broker,) = (await door.call("GET", "/v1/brokers")).json
-
-    assert (broker["broker"], broker["implementation"], broker["self"]) == ("broker-1", "rgd", True)
-
-
 async def test_a_put_replaces_a_group_whole_and_is_in_force_when_it_is_answered(door: Door) -> None:
     answer = await door.call(
         "PUT", GROUP, {"publish": {"messages": 4}, "policy": "steal", "shadow": False}
@@ -55,23 +32,6 @@ async def test_a_put_replaces_a_group_whole_and_is_in_force_when_it_is_answered(
     assert told["dispatch"]["quota"] == {"messages": None, "bytes": None}
     assert told["policy"] == "steal"
     assert (await door.call("POST", "/v1/acquire", {"group": "gold", "messages": 41})).status == 413
-
-
-async def test_a_group_says_how_its_share_is_divided_over_topics(door: Door) -> None:
-    assert (await door.call("GET", GROUP)).json["topic_split"] == "shared"
-
-    told = (await door.call("PUT", GROUP, {"topic_split": "even"})).json
-
-    assert told["topic_split"] == "even"
-    assert (await door.call("PUT", GROUP, {})).json["topic_split"] == "shared"
-
-
-async def test_a_group_is_blocked_and_let_go(door: Door) -> None:
-    await door.call("PUT", GROUP, {"blocked": True})
-    assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 429
-
-    await door.call("PUT", GROUP, {})
-    assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).json["granted"] is True
 
 
 @pytest.mark.parametrize(
@@ -100,28 +60,6 @@ async def test_a_bad_group_is_400_and_changes_nothing(
     assert answer.status == 400
     assert answer.reason.startswith(reason)
     assert door.daemon.snapshot() is before
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_a_bad_name_is_400(door: Door, method: str) -> None:
-    answer = await door.call(method, "/v1/groups/a%20b", {} if method == "PUT" else None)
-
-    assert answer.status == 400
-    assert answer.reason.startswith("group: expected 1 to 512 letters")
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_missing_group_is_404(door: Door, method: str) -> None:
-    assert (await door.call(method, "/v1/groups/nobody")).status == 404
-
-
-async def test_a_group_is_deleted_once_nothing_is_attached(door: Door) -> None:
-    assert (await door.call("DELETE", "/v1/groups/idle")).status == 204
-    assert (await door.call("GET", "/v1/groups/idle")).status == 404
-
-    in_use = await door.call("DELETE", GROUP)
-    assert in_use.status == 409
-    assert "in use by initech" in in_use.reason
 
 
 WRITES: list[tuple[str, str, object]] = [
@@ -197,33 +135,6 @@ async def test_pulsars_group_in_use_is_409_in_its_words(door: Door) -> None:
     assert answer.reason.startswith("ResourceGroup is in use")
 
 
-async def test_a_wrong_type_is_400_in_json(door: Door) -> None:
-    answer = await door.call("PUT", f"{RESOURCE_GROUPS}/gold", {"publishRateInMsgs": "many"})
-
-    assert answer.status == 400
-    assert answer.reason.startswith("publishRateInMsgs: expected an integer")
-
-
-async def test_unknown_fields_and_negative_rates_are_taken_as_pulsar_takes_them(door: Door) -> None:
-    body = {"publishRateInMsgs": -5, "unknown": {"deep": True}}
-
-    assert (await door.call("PUT", f"{RESOURCE_GROUPS}/gold", body)).status == 204
-
-
-async def test_a_namespace_moves_between_groups_and_out(door: Door) -> None:
-    async def told() -> Answer:
-        return await door.call("GET", NAMESPACE)
-
-    assert (await told()).body == b"gold"
-    assert (await door.call("POST", f"{NAMESPACE}/trial")).status == 204
-    assert (await told()).body == b"trial"
-    assert (await door.call("DELETE", NAMESPACE)).status == 204
-    empty = await told()
-    assert (empty.status, empty.body) == (200, b"")
-    assert empty.headers["Content-Type"] == "application/json"
-    assert (await door.call("DELETE", NAMESPACE)).status == 204
-
-
 async def test_a_namespace_exists_once_it_is_attached(door: Door) -> None:
     for method in ("GET", "DELETE"):
         answer = await door.call(method, NEW_NAMESPACE)
@@ -231,13 +142,6 @@ async def test_a_namespace_exists_once_it_is_attached(door: Door) -> None:
 
     assert (await door.call("POST", f"{NEW_NAMESPACE}/gold")).status == 204
     assert (await door.call("GET", NEW_NAMESPACE)).body == b"gold"
-
-
-async def test_attaching_to_a_missing_group_is_412_in_pulsars_words(door: Door) -> None:
-    answer = await door.call("POST", f"{NAMESPACE}/nobody")
-
-    assert (answer.status, answer.reason) == (412, "ResourceGroup does not exist")
-    assert (await door.call("GET", NAMESPACE)).body == b"gold"
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

@@ -85,13 +85,6 @@ async def test_a_request_whose_end_never_comes_ends_the_connection_after_the_oth
     assert figure(door, "rgd_http_body_bytes") == 0
 
 
-async def test_a_refusal_that_needs_no_body_is_told_although_the_body_never_comes(
-    door: Door,
-) -> None:
-    refused = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n["
-    assert await answers_to(door, post(BODY) + refused) == [b"200", b"413"]
-
-
 @pytest.mark.slow
 async def test_who_reads_late_gets_them_all(door: Door) -> None:
     sock = socket.socket()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgd.adapters.http.connection import READ_AHEAD_BYTES
-from rgd.adapters.http.fast_lane import HEAD_KEPT_HEADERS, HEADS_KEPT, PIPELINED_MAX, Lane
+from rgd.adapters.http.fast_lane import HEADS_KEPT, PIPELINED_MAX
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
@@ -124,11 +124,6 @@ async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
     return re.split(rb"HTTP/1\.[01] (?=\d{3} )", DATE.sub(b"Date: now", bytes(got)))[1:]
 
 
-def in_lane(door: Door) -> list[Lane]:
-    """The connections that the fast lane has."""
-    return [one for one in door.connections() if isinstance(one, Lane)]
-
-
 async def answered(sequences: Sequence[Sequence[bytes]], tokens: Tokens) -> list[list[bytes]]:
     """Everything that a door answers to each of these, on a connection of its own, with its observer's words."""
     found: list[list[bytes]] = []
@@ -201,24 +196,6 @@ async def test_what_will_be_no_head_is_refused_at_once(door: Door, sent: bytes) 
     assert (await door.raw(sent)).status == 400
 
 
-OLD = b"GET /healthz HTTP/1.0\r\n"
-KEPT = OLD + b"Connection: keep-alive\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    ("sent", "connections"),
-    [
-        pytest.param(OLD + b"\r\n" + OLD, [b"close"], id="old"),
-        pytest.param(KEPT * 2 + LAST, [b"keep-alive", b"keep-alive", b"close"], id="kept"),
-    ],
-)
-async def test_an_old_client_is_answered_and_its_connection_kept_if_it_asks(
-    door: Door, sent: bytes, connections: list[bytes]
-) -> None:
-    answers = await told(door, [sent])
-    assert [re.findall(rb"Connection: ([^\r]+)", answer)[0] for answer in answers] == connections
-
-
 UPGRADING = post(BODY, headers=b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n")
 CLOSING = post(BODY, headers=b"Connection: close\r\n")
 CLOSING_SECOND = post(BODY, headers=b"Connection: a\r\nConnection: b , Close\r\n")
@@ -241,39 +218,6 @@ async def test_who_asks_for_the_end_of_a_connection_or_another_protocol_is_answe
     answers = await told(door, [sent])
     assert [answer[:3] for answer in answers] == statuses
     assert b"Connection: close" in answers[-1]
-
-
-async def test_a_refusal_is_read_however_much_of_its_body_is_still_to_come() -> None:
-    body = b"[" + b" " * (1 << 20) + b"]"
-    async with (
-        open_door(HttpSettings(port=0, tokens=SECURED)) as door,
-        asyncio.timeout(60),
-    ):
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-        request = post(body)
-        writer.write(request[:1000])
-        assert (await read_answer(reader)).status == 401
-        # A connection that was closed by now would be reset, which may overtake the answer.
-        for begin in range(1000, len(request), 1 << 16):
-            writer.write(request[begin : begin + (1 << 16)])
-            await writer.drain()
-        assert await reader.read() == b""
-        writer.close()
-        await writer.wait_closed()
-
-
-async def test_hot_calls_and_others_are_answered_in_order_on_one_connection(door: Door) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    async with asyncio.timeout(60):
-        writer.write((post(BODY) + b"GET /v1/groups/gold HTTP/1.1\r\nHost: x\r\n\r\n") * 20)
-        granted = [(await read_answer(reader)).json.get("granted") for _ in range(40)]
-    assert granted == [True, None] * 20
-    assert len(in_lane(door)) == 1
-    assert [observed.route for observed in door.observed] == [
-        "/v1/acquire", "/v1/groups/{group}",
-    ] * 20  # fmt: skip
-    writer.close()
-    await until(lambda: figure(door, "rgd_http_connections") == 0)
 
 
 class Slow(SmallDaemon):
@@ -343,24 +287,6 @@ async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) 
             )
             assert (await read_answer(reader)).status == 200
     writer.close()
-
-
-async def test_a_connection_keeps_only_short_heads_of_who_was_let_pass() -> None:
-    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door, asyncio.timeout(60):
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-        kept = []
-        for headers in (
-            b"",
-            b"Authorization: Bearer query-token\r\n",
-            b"Authorization: Bearer query-token\r\n"
-            + b"".join(b"X-%d: a\r\n" % number for number in range(HEAD_KEPT_HEADERS)),
-        ):
-            writer.write(post(BODY, headers=headers))
-            await read_answer(reader)
-            (lane,) = in_lane(door)
-            kept.append(len(lane._heads))
-        assert kept == [0, 1, 1]
-        writer.close()
 
 
 async def test_a_flood_of_pipelined_requests_leaves_others_their_turn(door: Door) -> None:
@@ -442,33 +368,3 @@ async def test_a_large_request_may_come_with_the_end_of_a_handshake(
     async with open_door(HttpSettings(port=0, tls_cert=cert, tls_key=key)) as door:
         answer = await asyncio.to_thread(answer_over_tls, door.server.port, cert, sent)
     assert answer.startswith(b"HTTP/1.1 400 ")  # an object of at most 32 KiB
-
-
-@pytest.mark.parametrize("how", ["unix", "tls"])
-async def test_the_lane_answers_on_every_way_in(
-    how: str, tmp_path: Path, certificate: tuple[Path, Path]
-) -> None:
-    cert, key = certificate
-    path = tmp_path / "rgd.sock"
-    given_settings = (
-        HttpSettings(port=0, unix_socket=path)
-        if how == "unix"
-        else HttpSettings(port=0, tls_cert=cert, tls_key=key)
-    )
-    async with open_door(given_settings) as door, asyncio.timeout(60):
-        if how == "unix":
-            reader, writer = await asyncio.open_unix_connection(str(path))
-        else:
-            context = ssl.create_default_context(cafile=str(cert))
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", door.server.port, ssl=context, server_hostname="127.0.0.1"
-            )
-        long = b"[" + b",".join([b'{"group":"idle"}'] * 1000) + b"]"
-        for body in (BODY, long, BODY):
-            writer.write(post(body))
-            assert (await read_answer(reader)).status == 200
-        assert len(in_lane(door)) == 1
-        writer.write(LAST)
-        assert (await read_answer(reader)).status == 200
-        assert await reader.read() == b""
-        writer.close()

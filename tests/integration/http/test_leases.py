@@ -55,14 +55,6 @@ async def test_a_lease_is_taken_renewed_and_given_back(door: Door) -> None:
     assert (await renewed(door, lease)).status == 404
 
 
-async def test_a_lease_that_is_not_renewed_expires(door: Door) -> None:
-    lease = await opened(door, ttl_ms=500)
-    door.daemon.advance(500)
-    answer = await renewed(door, lease)
-    assert answer.status == 404
-    assert answer.reason == "lease: expected a live one; it has expired or was released"
-
-
 async def test_a_renewal_may_change_its_terms(door: Door) -> None:
     lease = await opened(door)
     more = await renewed(door, lease, messages=100, wants_messages_per_s=150.5, ttl_ms=1000)

@@ -136,27 +136,6 @@ def worst_error(clocks: Clocks, daemons: Sequence[Daemon], records: Records) -> 
     return float(max(abs(error) for error in errors)) / ROUND_MS
 
 
-def test_clocks_that_agree_are_left_as_they_are() -> None:
-    daemons = [Daemon("b1"), Daemon("b2", begin_ms=500, ahead_ms=[(0, 900.0)])]
-
-    clocks = align(records_of(daemons), ROUND_MS)
-
-    assert clocks == AS_STAMPED
-
-
-def test_a_machine_that_slept_has_no_clock_error() -> None:
-    """Its monotonic clock stood still, so its wall clock seems to have jumped."""
-    daemons = [
-        Daemon("b1", rounds=120),
-        Daemon("b2", begin_ms=300, sleeps_ms=(20_000, 70_000), rounds=70),
-        Daemon("b3", begin_ms=600, rounds=120),
-    ]
-
-    clocks = align(records_of(daemons), ROUND_MS)
-
-    assert clocks == AS_STAMPED
-
-
 def test_the_clock_of_a_single_broker_is_compared_with_itself() -> None:
     daemons = [Daemon("b1", ahead_ms=[(0, 0.0), (40_000, HOUR_MS)])]
 

@@ -45,30 +45,6 @@ def test_early_reports_take_sequences_without_making_a_gap(
     assert read_logs(tmp_path).facts().missing == 0
 
 
-def test_a_burst_at_the_start_of_a_busy_time_is_no_loss(
-    tmp_path: Path, read_logs: ReadLogs
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(3, GOLD)
-    maker.silent(60)
-    # The rate is that of the round's last moments, a fifth of what the round counted.
-    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.2))
-    maker.close()
-
-    assert read_logs(tmp_path).facts().missing == 0
-
-
-def test_entries_that_the_indexes_miss_are_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(3, GOLD)
-    maker.index += 2
-    maker.lose(2, GOLD)
-    maker.rounds(3, GOLD)
-    maker.close()
-
-    assert read_logs(tmp_path).facts().missing == 2
-
-
 def test_records_damaged_at_a_segments_ends_are_missing(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:

@@ -64,12 +64,6 @@ def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
         find_segments([str(tmp_path)])
 
 
-@pytest.mark.parametrize("tier_place", ["s3"], indirect=True)
-def test_a_bucket_without_a_log_is_refused(tier_place: str) -> None:
-    with pytest.raises(NoLog, match="holds no segment"):
-        find_segments([tier_place])
-
-
 @pytest.fixture
 def marked(tmp_path: Path) -> Path:
     """A segment of 2,000 rounds with its sparse index."""

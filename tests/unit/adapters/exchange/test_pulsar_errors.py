@@ -6,7 +6,7 @@ Not covered here: that the client has these faults in these situations (tests/co
 import pulsar
 import pytest
 
-from rgd.adapters.exchange.pulsar_errors import namespace_of, translate
+from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.errors import ConfigError
 from rgd.ports.exchange import ExchangeDown
 
@@ -38,8 +38,3 @@ def test_every_fault_the_client_knows_has_a_translation() -> None:
         error = translate(name, url=URL, topic=TOPIC)
         expected = ConfigError if name == "InvalidTopicName" else ExchangeDown
         assert isinstance(error, expected)
-
-
-@pytest.mark.parametrize("topic", ["non-persistent://a/b/c", "persistent://a/b/c-partition-0"])
-def test_the_namespace_of_a_topic(topic: str) -> None:
-    assert namespace_of(topic) == "a/b"

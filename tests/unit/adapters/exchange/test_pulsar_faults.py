@@ -13,7 +13,6 @@ import pytest
 
 from rgd.adapters.exchange import pulsar_session
 from rgd.adapters.exchange.inbox import ChangeInbox
-from rgd.adapters.exchange.pulsar_connection import ConnectionLost
 from rgd.adapters.exchange.pulsar_reader import Delivery, PulsarReader
 from rgd.adapters.exchange.pulsar_session import PulsarSession, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, _Table
@@ -115,11 +114,6 @@ def test_a_reading_thread_that_ends_is_a_fault_of_the_session(
     session._read(reader, lambda _delivery: None)
     assert session.fault == f"reading ended: {type(fault).__name__}"
     assert reader.is_closed
-
-
-def test_a_table_whose_connection_breaks_is_not_read_on(session: PulsarSession) -> None:
-    session._read(Reader(ConnectionLost("the broker closed it")), lambda _delivery: None)
-    assert session.fault == "reading: the broker closed it"
 
 
 def test_a_client_whose_reading_thread_cannot_begin_is_closed(

@@ -6,13 +6,11 @@ Brokers are played over real sockets, because one standalone Pulsar never redire
 
 import contextlib
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import google_crc32c
 import pytest
 
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
@@ -32,7 +30,6 @@ from rgd.wire.api_pb2 import (
     MessageIdData,
 )
 from rgd.wire.pulsar_commands import FrameBuffer, framed
-from tests.support.raw_pulsar import metadata
 
 TOPIC = "non-persistent://public/rgd/usage"
 TIMEOUT_S = 20
@@ -209,46 +206,9 @@ def test_a_refusal_has_the_brokers_own_words() -> None:
         assert raised.value.fault == "AuthorizationError"
 
 
-def test_a_query_is_answered_and_the_loss_of_the_broker_is_noticed() -> None:
-    with brokers(1) as (broker,):
-        reader = reader_of(broker.url)
-        reader.open()
-        query = reader.ask()
-        while not query.done():
-            assert not list(reader.read(TIMEOUT_S))
-        broker.close()
-        with pytest.raises(ConnectionLost):
-            list(reader.read(TIMEOUT_S))
-        assert not reader.is_connected
-
-
 def message_of(ledger: int, entry: int) -> BaseCommand:
     at = MessageIdData(ledgerId=ledger, entryId=entry)
     return BaseCommand(type=wire.MESSAGE, message=CommandMessage(consumer_id=1, message_id=at))
-
-
-def keyed(ledger: int, entry: int) -> bytes:
-    """An entry of one message, as a broker sends it."""
-    about = metadata(1, (6, b"%d.%d" % (ledger, entry)))
-    body = struct.pack(">I", len(about)) + about
-    command = message_of(ledger, entry).SerializeToString()
-    head = struct.pack(">I", len(command)) + command + b"\x0e\x01"
-    whole = head + struct.pack(">I", google_crc32c.value(body)) + body
-    return struct.pack(">I", len(whole)) + whole
-
-
-def test_entries_that_a_broker_sends_again_are_read_once() -> None:
-    """As the embedded broker does where messages are published, or permits come, while it sends."""
-    sent = [(1, 0), (1, 1), (1, 0), (1, 1), (1, 2), (2, 0), (1, 2), (2, 1)]
-    read: list[str] = []
-    with brokers(1) as (broker,):
-        reader = PulsarReader(broker.url, TOPIC, PulsarSettings(), from_start=True)
-        reader.open()
-        broker.send(b"".join(keyed(*at) for at in sent))
-        while "2.1" not in read:
-            read += [delivery.key for delivery in reader.read(TIMEOUT_S)]
-        reader.close()
-    assert read == ["1.0", "1.1", "1.2", "2.0", "2.1"]
 
 
 def test_permits_go_back_for_what_cannot_be_read() -> None:

@@ -12,9 +12,9 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from rgd.adapters.metrics import labels
-from rgd.adapters.metrics.exposition import SLICE_SERIES, Exposition
+from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.metric import MetricType
-from rgd.adapters.metrics.registry import BY_NAME, METRICS
+from rgd.adapters.metrics.registry import METRICS
 from rgd.adapters.metrics.series import UndeclaredMetric
 from rgd.ports.metrics import Sample
 
@@ -109,20 +109,6 @@ async def test_openmetrics_passes_the_strict_parser_with_the_same_figures(
     assert not any(name.endswith("_created") for name, _ in strict)
 
 
-async def test_label_values_come_back_as_they_went_in(
-    figures: Figures, exposition: Exposition
-) -> None:
-    name = 'a"b\\c\nd'
-    figures.now = [Sample("rgd_peer_age_seconds", (name,), 3)]
-    assert by_label((await scrape(exposition))["rgd_peer_age_seconds"], "broker") == {name: 3.0}
-
-
-async def test_the_process_and_the_interpreter_are_shown_too(exposition: Exposition) -> None:
-    families = await scrape(exposition)
-    assert "python_info" in families
-    assert "python_gc_collections" in families
-
-
 @pytest.mark.parametrize(
     "sample",
     [
@@ -178,31 +164,3 @@ class TestTooManyGroups:
         assert await self.admitted_by_group(exposition) == {"a": 1, "other": 38}
         # The series that came free is given away from the next scrape on.
         assert await self.admitted_by_group(exposition) == {"a": 1, "d": 9, "other": 38}
-
-
-class TestInSlices:
-    """Judged by what was read and written between two rests."""
-
-    @staticmethod
-    def many() -> list[Sample]:
-        return [
-            Sample("rgd_admitted_total", (f"g{group}", "publish", "messages"), group)
-            for group in range(3000)
-        ]
-
-    async def test_series_that_their_source_bounds_are_sliced_too_and_freed_as_they_are_written(
-        self, figures: Figures, exposition: Exposition
-    ) -> None:
-        name = "rgd_subscription_dispatch_throttled_seconds_total"
-        labels_of = ("standalone", "acme", "acme/orders", "persistent://acme/orders/eu")
-        figures.now = [Sample(name, (*labels_of, f"s-{at}"), at) for at in range(1000)]
-        slices: list[int] = []
-
-        async def rest(work: int) -> None:
-            slices.append(work)
-
-        body, _ = await exposition.render("", rest)
-        assert max(slices) == SLICE_SERIES
-        assert body.count(f"\n{name}{{".encode()) == 1000
-        metric = BY_NAME[name]
-        assert list(exposition._series.lines(metric, SLICE_SERIES)) == []

@@ -12,11 +12,9 @@ import pytest
 
 from rgd.adapters.stock import answers
 from rgd.core.policies.model import (
-    UNLIMITED,
     BacklogAction,
     BacklogQuota,
     BacklogQuotas,
-    Group,
     LocalLimit,
     Rates,
 )
@@ -43,12 +41,6 @@ def dispatch(**fields: Any) -> LocalLimit:
     return answers.limit_of(None, answers.DISPATCH_RATE.decode(json.dumps(said)))
 
 
-@pytest.mark.parametrize("rate", [0, -1, -7, None], ids=str)
-def test_nothing_and_less_is_unlimited(rate: int | None) -> None:
-    said = answers.ResourceGroup(rate, rate, rate, rate)
-    assert answers.group_of("gold", said) == Group("gold")
-
-
 def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
     assert answers.namespace_of(answers.NAMESPACE.decode(ORDERS), "standalone") == StockNamespace(
         group="gold",
@@ -61,45 +53,6 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
             age=BacklogQuota(age_s=3600, action=BacklogAction.EVICT),
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("fields", "rates"),
-    [
-        pytest.param({}, None, id="set to no limit is not set"),
-        pytest.param({"dispatchThrottlingRateInMsg": 100}, Rates(100_000), id="per second"),
-        pytest.param(
-            {"dispatchThrottlingRateInByte": 1, "ratePeriodInSecond": 3},
-            Rates(None, 333),
-            id="part",
-        ),
-        pytest.param(
-            {"dispatchThrottlingRateInMsg": 1, "ratePeriodInSecond": 100_000},
-            Rates(1),
-            id="never rounded to nothing",
-        ),
-        pytest.param(
-            {"dispatchThrottlingRateInMsg": 5, "ratePeriodInSecond": 0}, Rates(5000), id="no period"
-        ),
-        pytest.param(
-            {"dispatchThrottlingRateInMsg": (1 << 63) - 1}, UNLIMITED, id="beyond all quotas"
-        ),
-    ],
-)
-def test_a_dispatch_rate_is_computed_per_second(
-    fields: dict[str, int], rates: Rates | None
-) -> None:
-    assert dispatch(**fields).dispatch == rates
-
-
-def test_a_relative_rate_is_kept_and_not_enforced() -> None:
-    limit = dispatch(dispatchThrottlingRateInMsg=7, relativeToPublishRate=True)
-    assert (limit.dispatch, limit.dispatch_relative) == (Rates(7000), True)
-
-
-def test_an_old_pulsar_calls_a_quotas_size_its_limit() -> None:
-    said = '{"destination_storage":{"limit":5,"policy":"producer_request_hold"}}'
-    assert answers.backlogs_of(answers.QUOTAS.decode(said)).size == BacklogQuota(5)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from rgd.core.backlog.model import (
     TOPIC_SUBSCRIPTIONS_MAX,
     Ledger,
     Position,
-    SubscriptionBacklog,
 )
 from rgd.ports.stock import StockRefused
 
@@ -31,31 +30,6 @@ def cursor(mark: str, **changes: Any) -> dict[str, Any]:
     """A durable cursor at a mark-delete position."""
     said = {"markDeletePosition": mark, "individuallyDeletedMessages": "[]"}
     return {**said, "cursorLedger": 7, "state": "Open", **changes}
-
-
-def test_a_recorded_topic_gives_its_ledgers_and_subscriptions() -> None:
-    told = stats()
-    ledgers = answers.ledgers_of(told)
-    assert ledgers == (Ledger(5, 10, 1350), Ledger(9, 10, 1350), Ledger(10, 5, 675))
-    assert answers.subscriptions_of(told, ledgers) == (
-        SubscriptionBacklog("s1", Position(5, 3), messages=20),
-        SubscriptionBacklog("gone", None, messages=0),
-        SubscriptionBacklog("s2", Position(5, 0), messages=25),
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "counts"),
-    [
-        pytest.param("reader-1", {"cursorLedger": -1}, False, id="a-reader"),
-        pytest.param("pulsar.dedup", {}, False, id="deduplication"),
-        pytest.param("pulsar.repl.eu", {}, True, id="a-replicator"),
-        pytest.param("s1", {"cursorLedger": -1, "state": "NoLedger"}, True, id="after-a-restart"),
-    ],
-)
-def test_whose_backlog_counts(name: str, changes: dict[str, Any], counts: bool) -> None:
-    told = stats(cursors={name: cursor("5:2", **changes)})
-    assert (name in answers.durable_cursors(told)) is counts
 
 
 @given(st.data())
@@ -84,13 +58,6 @@ def test_unacknowledged_entries_are_those_neither_before_the_mark_nor_in_a_range
 def test_too_many_ranges_are_not_counted() -> None:
     ranges = "x" * (answers.RANGES_CHARS_MAX + 1)
     assert answers.unacknowledged(answers.Entries(LEDGERS), Position(5, -1), ranges) is None
-
-
-def test_only_the_subscriptions_at_the_oldest_message_have_its_time() -> None:
-    before = [SubscriptionBacklog(name, Position(5, at)) for name, at in (("a", 3), ("b", 4))]
-    stamp = answers.Stamp(7, 8)
-    report = answers.report_of("persistent://t/n/x", (), before, (Position(5, 3), stamp), 99)
-    assert report.subscriptions == (SubscriptionBacklog("a", Position(5, 3), 7, 8), before[1])
 
 
 def test_times_are_the_brokers_and_the_producers() -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.errors import LogNotFound
-from rgd.adapters.usagelog.files import FolderLock, list_segments, log_folder
+from rgd.adapters.usagelog.files import FolderLock, log_folder
 from rgd.ports.usagelog import LogLocked
-from rgd.wire.errors import Malformed
 
 NAMES = [
     "broker-1",
@@ -40,31 +38,6 @@ def test_every_broker_has_a_folder_of_its_own_directly_in_the_root(tmp_path: Pat
         assert not folder.name.startswith(".")
         folder.mkdir()
         assert folder.is_dir()
-
-
-@pytest.mark.parametrize("name", ["", "a\0b", "a\nb", "x" * 513])
-def test_what_cannot_name_a_broker_gets_no_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Malformed):
-        log_folder(tmp_path, name)
-
-
-def test_segments_are_listed_by_first_index_and_strangers_are_left_out(tmp_path: Path) -> None:
-    for name in (
-        f"{10:020}.log",
-        f"{9:020}.log",
-        f"{9:020}.idx",
-        "9.log",
-        "notes.log",
-        f"{(1 << 64):020}.log",
-        ".lock",
-    ):
-        (tmp_path / name).touch()
-    assert [segment.first_index for segment in list_segments(tmp_path)] == [9, 10]
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LogNotFound, match="nowhere"):
-        list_segments(tmp_path / "nowhere")
 
 
 def test_a_second_writer_learns_who_has_the_log_and_what_to_do(tmp_path: Path) -> None:

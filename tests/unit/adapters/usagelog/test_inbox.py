@@ -5,7 +5,6 @@ Not covered: what the thread does with it (test_writer.py).
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Pending
 from rgd.adapters.usagelog.inbox import Inbox, Waiter
@@ -35,11 +34,6 @@ def taken_by_a_thread(inbox: Inbox, offer: Callable[[], object]) -> list[Pending
     thread.join(TIMEOUT_S)
     assert not thread.is_alive()
     return taken
-
-
-def test_one_who_waits_wakes_the_thread() -> None:
-    inbox, waiter = make_inbox(), Waiter(Future())
-    assert taken_by_a_thread(inbox, lambda: inbox.put(waiter)) == [waiter]
 
 
 def test_what_is_offered_wakes_the_thread() -> None:

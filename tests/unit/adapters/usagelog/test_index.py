@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.index import MARK_EVERY, MarkWriter, index_path, load_marks, mend
+from rgd.adapters.usagelog.index import MARK_EVERY, index_path, load_marks, mend
 from rgd.adapters.usagelog.reader import seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
-from rgd.storage.headers import Header
 from rgd.storage.marks import Mark, true_marks
 from tests.unit.adapters.usagelog.logs import T0, pendings, read, segments_in, write_log
 
@@ -34,11 +33,6 @@ def true_ones(segment: Path) -> list[Mark]:
         Mark(item.entry.index or 0, item.entry.timestamp, item.offset)
         for item in entries[::MARK_EVERY]
     ]
-
-
-def test_the_writer_marks_the_first_entry_and_every_nth_after_it(segment: Path) -> None:
-    assert load_marks(segment) == true_ones(segment)
-    assert len(load_marks(segment)) == 4
 
 
 DAMAGE = {
@@ -74,10 +68,3 @@ def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
     with segment.open("r+b") as file:
         file.truncate(marks[2].offset + 10)
         assert true_marks(file.fileno(), marks) == marks[:2]
-
-
-def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
-    marks = MarkWriter(tmp_path / "nowhere" / "0.log")
-    marks.add(Header(0, 100, 0, T0))
-    marks.close()
-    marks.close()

@@ -54,15 +54,3 @@ def test_what_was_closed_last_goes_up_at_the_end_and_the_newest_stays_on_disk(
     assert uploader.state.waiting(world.closed()) == []
     assert payloads(tmp_path / "tier") == [payload_of(number) for number in range(COUNT)]
     assert len(segments_in(world.folder)) == 1
-
-
-def test_a_tier_that_fails_at_the_end_is_tried_once_more(world: World, tmp_path: Path) -> None:
-    blocker = tmp_path / "file"
-    blocker.write_bytes(b"")
-    world.write()
-    uploader = world.uploader(Objects(str(blocker / "tier")))
-    uploader.stop()
-    uploader.start()
-    world.await_events(1)
-    uploader.stop()
-    assert uploader.counts.failures == 1

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
-from rgd.adapters.usagelog.errors import LogNotFound
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import Position, read_entries, seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
@@ -49,13 +48,6 @@ def log(tmp_path: Path) -> Path:
 def write_entries(segment: Path, *entries: Entry) -> None:
     segment.parent.mkdir(exist_ok=True)
     segment.write_bytes(b"".join(encode_stored(encode_entry(entry)) for entry in entries))
-
-
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LogNotFound, match="nowhere"):
-        read(tmp_path / "nowhere")
-    with pytest.raises(LogNotFound, match="nowhere"):
-        seek_time(tmp_path / "nowhere", T0)
 
 
 def test_the_torn_end_of_the_last_segment_is_not_damage_but_that_of_another_is(log: Path) -> None:

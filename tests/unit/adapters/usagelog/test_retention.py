@@ -6,13 +6,12 @@ Not covered: what a tier deletes.
 from collections.abc import Callable
 from pathlib import Path
 
-from rgd.adapters.usagelog.appender import Appender, Pending
+from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import (
     ClosedSegment,
     Limits,
     Reason,
-    Removal,
     ages_ms,
     removals,
 )
@@ -22,7 +21,6 @@ from rgd.adapters.usagelog.writer import Trimmed
 from rgd.core.units import NS_PER_S, Nanos
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
-    T0,
     MakeLog,
     pendings,
     read,
@@ -41,35 +39,8 @@ def segment(
     return ClosedSegment(number * 10, number * 10 + 9, first_ms, first_ms + long, size)
 
 
-def gone(found: list[Removal]) -> list[tuple[int, Reason]]:
-    return [(one.segment.first_index, one.reason) for one in found]
-
-
-def test_the_oldest_go_until_the_rest_and_the_reserve_fit() -> None:
-    segments = [segment(number) for number in range(5)]
-    found = removals(segments, [0] * 5, Limits(local_bytes=400), reserved_bytes=150)
-    assert gone(found) == [
-        (0, Reason.LOCAL_BYTES),
-        (10, Reason.LOCAL_BYTES),
-        (20, Reason.LOCAL_BYTES),
-    ]
-
-
 def test_a_segment_is_as_old_as_its_last_entry() -> None:
     assert ages_ms([segment(number) for number in range(5)], GAP_MS) == [4000, 3000, 2000, 1000, 0]
-
-
-def test_a_jump_of_the_clock_makes_nothing_older() -> None:
-    year_ms = 366 * 86_400_000
-    steady = [segment(number) for number in range(6)]
-    jumped = [
-        *steady[:3],
-        *(segment(number, begin=year_ms + number * 1000) for number in range(3, 6)),
-    ]
-    back = [*steady[:3], *(segment(number, begin=0, long=0) for number in range(3, 6))]
-    for segments in (jumped, back):
-        ages = ages_ms(segments, GAP_MS)
-        assert all(age <= true for age, true in zip(ages, ages_ms(steady, GAP_MS), strict=True))
 
 
 def test_a_cursor_holds_back_age_and_retention_bytes_but_not_a_full_disk() -> None:
@@ -130,33 +101,6 @@ def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: P
     assert {path.stem for path in tmp_path.glob("*.idx")} == {
         path.stem for path in segments_in(tmp_path)
     }
-
-
-def test_a_clock_that_jumps_while_the_daemon_runs_deletes_nothing_early(tmp_path: Path) -> None:
-    settings = UsageLogSettings(
-        segment_bytes=1, local_bytes=1 << 20, retention_s=10, segment_age_s=60
-    )
-    clock = Hand()
-    trimmer = Trimmer(tmp_path, settings, clock)
-    appender = Appender(
-        tmp_path,
-        settings,
-        broker=BROKER,
-        make_room=making_room(trimmer),
-    )
-    appender.resume()
-    year_ms = 366 * 86_400_000
-    appender.write(
-        [
-            Pending(b"", T0 + ahead, place)
-            for place, ahead in enumerate((0, 1, year_ms, year_ms + 1))
-        ]
-    )
-    assert trimmer.deleted.total() == 0
-    clock.now = Nanos(clock.now + 11 * NS_PER_S)
-    trimmer.trim(active=3, reserved_bytes=0)
-    assert trimmer.deleted == {Reason.RETENTION_S: 3}
-    appender.close()
 
 
 def test_an_index_whose_segment_is_gone_is_swept(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.sources import TierSource
-from rgd.adapters.usagelog.tier_state import load_state, state_path
+from rgd.adapters.usagelog.tier_state import state_path
 from rgd.storage.errors import TierChanged, TierDamaged
 from rgd.storage.identity import MARKER
 from rgd.storage.objects import Objects, canonical
@@ -84,17 +84,6 @@ def test_a_marker_that_makes_no_sense_is_reported(
         world.uploader(Objects(tier_place)).cycle()
 
 
-def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) -> None:
-    other = World(tmp_path / "other")
-    identities = set()
-    for one, log in ((world, "1"), (other, "2")):
-        one.write()
-        uploader = one.uploader(Objects(tier_place), log=log)
-        uploader.cycle()
-        identities.add(uploader.state.identity)
-    assert len(identities) == 1
-
-
 def test_reading_a_tier_that_is_gone_leaves_nothing_out_silently(
     world: World, emptied: Objects, tier_place: str
 ) -> None:
@@ -152,14 +141,3 @@ def test_a_damaged_state_does_not_let_segments_go_to_a_tier_that_is_gone(
             world.uploader(Objects(tier_place), log=log).cycle()
     assert segments_in(world.folder) == before
     assert emptied.names("") == {}
-
-
-def test_only_so_many_damaged_files_are_kept(world: World, tmp_path: Path) -> None:
-    world.write()
-    place = canonical(str(tmp_path / "tier"))
-    for number in range(20):
-        state_path(world.folder, place).write_bytes(b"{%d" % number)
-        world.uploader(Objects(place))
-    kept = list(world.folder.glob("*.damaged-*"))
-    assert len(kept) == 16
-    assert load_state(world.folder, place, "9")[1] is None

@@ -5,7 +5,6 @@ and a segment is on the disk or in the tier at all times. The lag is what is clo
 Tiers are a folder and a bucket on an S3 server; time is the test's.
 """
 
-import errno
 import random
 import threading
 from dataclasses import replace
@@ -72,23 +71,6 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "log")
 
 
-def test_closed_segments_go_up_and_leave_the_disk(world: World, tier_place: str) -> None:
-    world.write()
-    before = payloads(world.folder)
-    active = segments_in(world.folder)[-1]
-    uploader = world.uploader(Objects(tier_place))
-    uploader.cycle()
-    assert segments_in(world.folder) == [active]
-    assert payloads(tier_place) + payloads(world.folder) == before
-    for segment in uploader.state.segments:
-        uploader.tier.verify(segment)
-    # A second look, by the same one and after a restart, changes nothing.
-    there = Objects(tier_place).names("")
-    uploader.cycle()
-    world.uploader(Objects(tier_place)).cycle()
-    assert Objects(tier_place).names("") == there
-
-
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1 << 32), chance=st.sampled_from([0.05, 0.2, 0.4]))
@@ -142,21 +124,6 @@ def test_two_uploaders_at_once_double_nothing(world: World, tier_place: str) -> 
     assert [one.state.uploaded for one in uploaders] == [uploaders[0].state.uploaded] * 2
 
 
-def test_a_broker_that_lost_its_disk_begins_another_log_in_the_tier(
-    world: World, tmp_path: Path, tier_place: str
-) -> None:
-    world.write()
-    world.uploader(Objects(tier_place)).cycle()
-    first = payloads(tier_place)
-    fresh = World(tmp_path / "fresh")
-    fresh.write(100)
-    again = fresh.uploader(Objects(tier_place), log="2")
-    again.cycle()
-    assert payloads(tier_place) == first + [
-        payload_of(number) for number in range(again.state.uploaded)
-    ]
-
-
 def test_a_log_that_counts_again_is_kept_and_reported(world: World, tier_place: str) -> None:
     world.write()
     uploader = world.uploader(Objects(tier_place), local_s=0)
@@ -202,23 +169,6 @@ def test_a_log_that_counts_again_is_reported_where_retention_deleted_what_it_cou
     assert lag is not None
     assert lag.upload_records == world.closed()[-1].last_index + 1
     assert Objects(tier_place).names(uploader.tier.prefix) == held
-
-
-def test_a_full_disk_keeps_nothing_that_was_uploaded(
-    world: World, tier_place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.write()
-    uploader = world.uploader(Objects(tier_place), local_s=0)
-
-    def full(folder: Path, state: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tiering, "store_state", full)
-        uploader.cycle()
-    assert world.closed() == []
-    uploader.cycle()
-    assert world.uploader(Objects(tier_place)).state == uploader.state
 
 
 def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> None:
@@ -418,17 +368,6 @@ def test_a_request_that_hangs_is_reported_while_it_does(world: World, tier_place
     assert told[0] is None
     assert "expected an answer, waiting since 601 s" in (told[1] or "")
     assert uploader.trouble is None
-
-
-def test_another_tier_gets_what_is_on_disk(world: World, tmp_path: Path) -> None:
-    world.write()
-    world.uploader(Objects(str(tmp_path / "a")), local_s=3600).cycle()
-    other = world.uploader(Objects(str(tmp_path / "b")), log="2", local_s=3600)
-    other.cycle()
-    # And the first one is not forgotten for it.
-    again = world.uploader(Objects(str(tmp_path / "a")), log="3")
-    assert again.state.uploaded == other.state.uploaded
-    assert payloads(tmp_path / "a") == payloads(tmp_path / "b")
 
 
 def test_what_is_no_log_in_a_tier_is_reported(tier_place: str) -> None:

@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import stat
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,27 +51,6 @@ def obstacle(tmp_path: Path) -> Obstacle:
     return Obstacle(tmp_path)
 
 
-class HeldSync:
-    """An `fsync` that hangs until it is let go."""
-
-    def __init__(self) -> None:
-        self.is_reached = threading.Event()
-        self.may_go_on = threading.Event()
-        self._fsync = os.fsync
-
-    def __call__(self, descriptor: int) -> None:
-        self.is_reached.set()
-        assert self.may_go_on.wait(TIMEOUT_S)
-        self._fsync(descriptor)
-
-
-@pytest.fixture
-def held_sync(monkeypatch: pytest.MonkeyPatch) -> HeldSync:
-    held = HeldSync()
-    monkeypatch.setattr(os, "fsync", held)
-    return held
-
-
 def append(log: SegmentedLog, *numbers: int) -> None:
     for number in numbers:
         log.append(payload_of(number), broker_timestamp_ms=T0 + number)
@@ -88,30 +66,6 @@ async def until(is_so: Callable[[], bool]) -> None:
             await looked.wait()
 
 
-def state_of(log: SegmentedLog) -> tuple[int, int, int, str | None]:
-    return (log.appended, log.lost, log.synced_index, log.trouble)
-
-
-async def reached(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, TIMEOUT_S)
-
-
-async def test_the_queue_is_bounded_in_bytes_too(
-    make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
-) -> None:
-    log = make_log(queue_bytes_max=PAYLOAD_MAX, fsync=Fsync.ALWAYS)
-    await log.open()
-    append(log, 0)
-    await reached(held_sync.is_reached)
-    for _ in range(3):
-        log.append(b"x" * (PAYLOAD_MAX // 2), broker_timestamp_ms=T0)
-    assert log.lost == 2
-    held_sync.may_go_on.set()
-    await log.flush()
-    log.append(b"x" * (PAYLOAD_MAX // 2), broker_timestamp_ms=T0)
-    assert (log.appended, log.lost) == (2, 2)
-
-
 async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
     make_log: MakeLog, tmp_path: Path
 ) -> None:
@@ -122,13 +76,6 @@ async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
     await log.flush()
     assert (log.appended, log.lost) == (2, 1)
     assert [len(payload) for payload in payloads_in(tmp_path / "log")] == [PAYLOAD_MAX, 1]
-
-
-async def test_entries_are_synced_in_the_interval_without_a_flush(make_log: MakeLog) -> None:
-    log = make_log(fsync_ms=1)
-    await log.open()
-    append(log, 0)
-    await until(lambda: log.synced_index == 0)
 
 
 @pytest.mark.parametrize("fsync", list(Fsync))
