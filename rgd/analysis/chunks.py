@@ -98,6 +98,16 @@ class Names:
         }
 
 
+def numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
+    """The distinct names in order, and the number of each row's; null is ''."""
+    encoded = column.combine_chunks().fill_null("").dictionary_encode()
+    names = np.array(encoded.dictionary.to_pylist(), object)
+    order = np.argsort(names)
+    number = np.empty(len(names), np.int64)
+    number[order] = np.arange(len(names))
+    return tuple(names[order].tolist()), number[encoded.indices.to_numpy()]
+
+
 def rows_of(records: Sequence[Logged], names: Names) -> Table:
     """The rows of some records, in the order of their series and then of time.
 

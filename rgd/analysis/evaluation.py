@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
-
 from rgd.analysis import tables
+from rgd.analysis.chunks import numbered
 from rgd.analysis.fairness import Fairness, fairness_of, parts_of
 from rgd.analysis.findings import summarise, what_if_of
+from rgd.analysis.pieces import starts_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
 from rgd.analysis.schema import EVALUATED, WINDOWS, arrow
@@ -34,46 +34,19 @@ REPLAYED_ROWS_MAX: Final = 500_000
 
 
 def evaluate(
-    batches: Iterable[Any],
-    window_ms: int,
-    round_ms: float,
-    *,
-    scenarios: Sequence[Scenario] = (),
-    pieces_max: int | None = None,
+    groups: Iterable[Any], window_ms: int, round_ms: float, *, scenarios: Sequence[Scenario] = ()
 ) -> Iterator[Any]:
-    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into those of `schema.EVALUATED`.
+    """Turn pieces into `pyarrow.RecordBatch`es of `schema.EVALUATED`.
 
     Args:
-        batches: sorted by group and kind.
+        groups: tables of `schema.PIECES`, each of whole groups by group and kind.
         window_ms: length of a window.
         round_ms: length of a round.
         scenarios: what else is asked, after `AS_LOGGED`.
-        pieces_max: pieces that are held before they are judged, and those of the last one's group.
     """
-    most = pieces_max or (REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
     evaluator = Evaluator(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
-    for pieces in _whole_groups(batches, most):
+    for pieces in groups:
         yield from evaluator.of_pieces(pieces).to_batches()
-
-
-def _whole_groups(batches: Iterable[Any], pieces_max: int) -> Iterator[Any]:
-    """Tables of about `pieces_max` pieces, each of whole groups."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    held: list[Any] = []
-    for batch in batches:
-        held.append(pa.table(batch))
-        if sum(map(len, held)) < pieces_max:
-            continue
-        pieces = pa.concat_tables(held)
-        is_last = [pc.equal(pieces[key], pieces[key][-1]) for key in ("group", "kind")]
-        whole = len(pieces) - (pc.sum(pc.and_(*is_last)).as_py() or 0)
-        if whole:
-            yield pieces[:whole].combine_chunks()
-        held = [pieces[whole:]]
-    if held:
-        yield pa.concat_tables(held).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +62,10 @@ class Evaluator:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        is_said = pc.is_valid(pieces["stats"])
-        made = [_passed_on(pieces.filter(is_said))]
-        pieces = pieces.filter(pc.invert(is_said)).combine_chunks()
+        is_piece = pc.is_null(pieces["stats"])
+        made = [_passed_on(pieces.filter(pc.invert(is_piece)))]
+        if pieces["stats"].null_count < len(pieces):
+            pieces = pieces.filter(is_piece)
         groups = [join(one, self.window_ms) for one in _groups(pieces)]
         findings = list(self.findings(groups))
         for scenario in self.scenarios:
@@ -102,8 +76,7 @@ class Evaluator:
                         finding["what_if"].append(what_if_of(scenario.text, finding, other[of][0]))
         for windows, found in zip(groups, findings, strict=True):
             for of, (finding, known) in found.items():
-                table = tables.write(windows, of, known)
-                made.append(_with_findings(table, [json.dumps(finding, allow_nan=False)]))
+                made.append(_with_finding(tables.write(windows, of, known), finding))
         return pa.concat_tables(made)
 
     def replayed(
@@ -142,23 +115,16 @@ def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[sl
 
 def _groups(pieces: Any) -> Iterator[Any]:
     """The pieces of each group and kind."""
-    if not len(pieces):
-        return
-    is_first = np.ones(len(pieces), bool)
-    codes = [
-        pieces[key].combine_chunks().dictionary_encode().indices.to_numpy()
-        for key in ("group", "kind")
-    ]
-    is_first[1:] = np.any([code[1:] != code[:-1] for code in codes], axis=0)
-    starts = [*np.flatnonzero(is_first).tolist(), len(pieces)]
+    codes = [numbered(pieces[key])[1] for key in ("group", "kind")]
+    starts = [*starts_of(*codes).tolist(), len(pieces)]
     for start, end in pairwise(starts):
-        yield pieces[start:end].combine_chunks()
+        yield pieces[start:end]
 
 
-def _with_findings(table: Any, findings: list[str]) -> Any:
+def _with_finding(table: Any, finding: dict[str, Any]) -> Any:
     import pyarrow as pa
 
-    column = [*findings, *[None] * (len(table) - len(findings))]
+    column = [json.dumps(finding, allow_nan=False), *[None] * (len(table) - 1)]
     return table.append_column(arrow(EVALUATED).field("findings"), pa.array(column, pa.string()))
 
 

@@ -191,11 +191,12 @@ class Job:
         def run(bucket: int, packets: Iterable[Packet]) -> Iterator[bytes]:
             import pyarrow.compute as pc
 
-            from rgd.analysis.evaluation import evaluate
+            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, evaluate
             from rgd.analysis.output import WindowFiles
 
             files = None if windows is None else WindowFiles(windows, bucket)
-            batches = evaluate(unpacked(packets), window_ms, timing.round_ms, scenarios=scenarios)
+            groups = unpacked(packets, REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
+            batches = evaluate(groups, window_ms, timing.round_ms, scenarios=scenarios)
             for table in joined(batches, ROW_GROUP_BYTES):
                 if files is not None:
                     files.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))

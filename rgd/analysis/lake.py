@@ -232,7 +232,7 @@ class _Files:
 
 
 def _new_file(table: str) -> ParquetBytes:
-    return ParquetBytes(columns_of(table), has_page_index=True)
+    return ParquetBytes(columns_of(table), write_page_index=True)
 
 
 def _table(table: str, columns: Columns) -> Any:

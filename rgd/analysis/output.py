@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,15 @@ SUMMARY: Final = "summary.json"
 PARTS: Final = (WINDOWS, GROUPS, PAGE, SUMMARY)
 
 _STAGING: Final = ".rgd-report-"
+#: Only names: of other columns most values differ, which a dictionary makes larger and takes twice the time to find out.
+_parquet: Final = partial(
+    ParquetBytes,
+    COLUMNS,
+    use_dictionary=[
+        *("group", "kind", "dimension", "policy", "lowest_broker"),
+        "brokers.list.element.broker",
+    ],
+)
 #: Bytes of a file of windows that a task holds before it writes it.
 PART_BYTES: Final = 8 << 20
 
@@ -68,14 +78,14 @@ class WindowFiles:
         self._place = place
         self._task = task
         self._files = 0
-        self._file = ParquetBytes(COLUMNS)
+        self._file = _parquet()
 
     def add(self, windows: Any) -> None:
         """Add a `pyarrow.Table` of `schema.WINDOWS`."""
         self._file.add(windows)
         if self._file.size >= PART_BYTES:
             self.close()
-            self._file = ParquetBytes(COLUMNS)
+            self._file = _parquet()
 
     def close(self) -> None:
         """Write what is held."""
@@ -178,7 +188,7 @@ def read_windows(windows: Path, groups: Collection[str], columns: Sequence[str])
 def _keep_groups(windows: Path, groups: Collection[str]) -> None:
     """Remove the windows of all other groups, a row group at a time."""
     for file in windows.glob("*.parquet"):
-        kept = ParquetBytes(COLUMNS)
+        kept = _parquet()
         for rows in _rows_of(file, groups):
             kept.add(rows)
         file.write_bytes(kept.close())

@@ -1,6 +1,6 @@
 """Pieces on their way between Spark's tasks: what Java moves and sorts is a number and some bytes.
 
-Law: `unpacked` returns every piece that `packed` was given, those of a group and kind together. Each attachment comes once
+Law: `unpacked` returns every piece that `packed` was given, those of a group and kind in one table. Each attachment comes once
 for each call of `packed`, because every segment repeats it. A group has one bucket, so packets in the order of their
 buckets have whole groups; a task holds the pieces of one bucket.
 
@@ -14,12 +14,11 @@ from zlib import crc32
 
 import numpy as np
 
+from rgd.analysis.chunks import numbered
 from rgd.analysis.schema import PIECES, arrow
 
 #: Pieces that are packed together.
 PACKED_MAX: Final = 100_000
-#: Pieces in a batch that comes out.
-UNPACKED_MAX: Final = 20_000
 
 #: A bucket and the packet, compressed bytes.
 Packet = tuple[int, bytes]
@@ -38,15 +37,33 @@ def packed(batches: Iterable[Any], buckets: int) -> Iterator[Packet]:
         yield from _packets(held, buckets)
 
 
-def unpacked(packets: Iterable[Packet]) -> Iterator[Any]:
-    """Turn the packets of one bucket into batches of `schema.PIECES`, by group and kind."""
+def unpacked(packets: Iterable[Packet], pieces_max: int) -> Iterator[Any]:
+    """Turn the packets of one bucket into tables of whole groups."""
     import pyarrow as pa
 
     tables = [opened(packet) for _, packet in packets]
     if tables:
-        table = pa.concat_tables(tables).sort_by([("group", "ascending"), ("kind", "ascending")])
+        table = pa.concat_tables(tables)
         tables.clear()
-        yield from table.combine_chunks().to_batches(UNPACKED_MAX)
+        yield from whole_groups(table, pieces_max)
+
+
+def whole_groups(pieces: Any, pieces_max: int) -> Iterator[Any]:
+    """Pieces by group and kind: tables of at most so many, or of one group and kind."""
+    import pyarrow as pa
+
+    pieces = pieces.combine_chunks()
+    _, group = numbered(pieces["group"])
+    kinds, kind = numbered(pieces["kind"])
+    number = group * len(kinds) + kind
+    order = np.argsort(number, kind="stable")
+    ends = np.flatnonzero(np.diff(number[order], append=-1)) + 1
+    begin = 0
+    while begin < len(pieces):
+        first, behind = np.searchsorted(ends, [begin, begin + pieces_max], "right")
+        end = int(ends[max(first, behind - 1)])
+        yield pieces.take(pa.array(order[begin:end]))
+        begin = end
 
 
 def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:

@@ -9,14 +9,13 @@ from rgd.analysis.schema import Columns, arrow
 class ParquetBytes:
     """What `close` gives is the whole file."""
 
-    def __init__(self, columns: Columns, *, has_page_index: bool = False) -> None:
+    def __init__(self, columns: Columns, **options: Any) -> None:
+        """`options`: what else `pyarrow.parquet.ParquetWriter` shall know."""
         import pyarrow.parquet as pq
 
         self.rows = 0
         self._bytes = BytesIO()
-        self._writer = pq.ParquetWriter(
-            self._bytes, arrow(columns), compression="zstd", write_page_index=has_page_index
-        )
+        self._writer = pq.ParquetWriter(self._bytes, arrow(columns), compression="zstd", **options)
 
     @property
     def size(self) -> int:

@@ -62,7 +62,7 @@ def merge(table: Table, *keys: Ints) -> tuple[Table, Ints]:
     Returns:
         The merged columns, and the place of each one's last piece in the old order.
     """
-    starts = _starts(*keys)
+    starts = starts_of(*keys)
     merged = {name: np.minimum.reduceat(table[name], starts) for name in MERGED_BY_LEAST}
     merged |= {name: np.maximum.reduceat(table[name], starts) for name in MERGED_BY_GREATEST}
     merged |= {name: np.add.reduceat(table[name], starts) for name in MERGED_BY_SUM}
@@ -124,8 +124,8 @@ def _refused_by(rows: Table, of_pieces: Ints) -> Any:
     levels = rows["refused_by"]
     if levels is None:
         return pa.nulls(len(of_pieces), arrow(PIECES).field("refused_by").type)
-    sums = np.add.reduceat(levels.reshape(len(levels), -1), _starts(rows["series"]))
-    first = _starts(of_pieces)
+    sums = np.add.reduceat(levels.reshape(len(levels), -1), starts_of(rows["series"]))
+    first = starts_of(of_pieces)
     sizes = np.zeros(len(of_pieces), np.int64)
     sizes[first] = np.where(sums.any(axis=1), sums.shape[1], 0)
     ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -208,7 +208,7 @@ def _rising(totals: Floats, series: Ints) -> Floats:
     return totals
 
 
-def _starts(*keys: Ints) -> Ints:
+def starts_of(*keys: Ints) -> Ints:
     """Where a new combination of keys begins."""
     is_start = np.ones(len(keys[0]), bool)
     if len(is_start):

@@ -68,6 +68,10 @@ _SETTINGS: Final = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Workers keep what they have used: the pages of each large array would be cleared anew.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 << 20),
 }
 
 _LOOPBACK: Final = "127.0.0.1"

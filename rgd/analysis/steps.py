@@ -138,11 +138,12 @@ def _runs(places: Ints) -> list[Ints]:
 
 
 def _levels(part: Floats) -> Floats:
-    """The median of each window and those after it, `LEVEL_WINDOWS` in all."""
+    """The median of each window and the two after it, `LEVEL_WINDOWS` in all."""
     if len(part) < LEVEL_WINDOWS:
         return part[:0]
-    spans = np.lib.stride_tricks.sliding_window_view(part, LEVEL_WINDOWS, axis=0)
-    return np.asarray(np.median(spans, axis=-1))
+    first, second, third = part[:-2], part[1:-1], part[2:]
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return np.maximum(low, np.minimum(high, third))
 
 
 def _noise(part: Floats) -> Floats:

@@ -52,9 +52,9 @@ def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
     size = len(windows.start_ms)
     lowest = np.where(np.isnan(fairness.ratio), np.inf, fairness.ratio).argmin(axis=1)
     columns = {
-        "group": pa.array([windows.group] * size),
-        "kind": pa.array([windows.kind] * size),
-        "dimension": pa.array([dimension] * size),
+        "group": pa.repeat(windows.group, size),
+        "kind": pa.repeat(windows.kind, size),
+        "dimension": pa.repeat(dimension, size),
         "start_ms": pa.array(windows.start_ms),
         "seconds": pa.array(windows.seconds),
         "policy": pa.array(windows.policy),
@@ -70,12 +70,8 @@ def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
         "unused": pa.array(fairness.unused),
         "jain": _nullable(fairness.jain),
         "lowest_ratio": _nullable(fairness.lowest),
-        "lowest_broker": pa.array(
-            [
-                None if np.isnan(least) else windows.brokers[broker]
-                for least, broker in zip(fairness.lowest, lowest, strict=True)
-            ],
-            pa.string(),
+        "lowest_broker": pa.array(windows.brokers, pa.string()).take(
+            pa.array(lowest, mask=np.isnan(fairness.lowest))
         ),
         "brokers": _brokers(windows, rates, fairness),
     }
@@ -119,11 +115,10 @@ def _brokers(windows: GroupWindows, rates: Rates, fairness: Fairness) -> Any:
 
     listed = (windows.covered > 0) | (rates.wanted > 0)
     row, broker = np.nonzero(listed)
-    names = np.array(windows.brokers, object)
     fields = arrow(WINDOWS).field("brokers").type.value_type
     inner = pa.StructArray.from_arrays(
         [
-            pa.array(names[broker], pa.string()),
+            pa.array(windows.brokers, pa.string()).take(pa.array(broker)),
             pa.array(rates.admitted[row, broker]),
             pa.array(rates.wanted[row, broker]),
             pa.array(rates.refused[row, broker]),

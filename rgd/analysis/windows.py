@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, Floats, Table
+from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, Floats, Table, numbered
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.pieces import (
     MERGED_BY_GREATEST,
@@ -174,19 +174,9 @@ def _refused_by(column: Any) -> tuple[int, ...]:
 
 def _owners(pieces: Any) -> tuple[tuple[str, ...], Ints, Ints]:
     """The brokers in order of their names; each piece's broker and series as numbers."""
-    names, broker = _numbered(pieces["broker"])
-    born, incarnation = _numbered(pieces["incarnation"])
+    names, broker = numbered(pieces["broker"])
+    born, incarnation = numbered(pieces["incarnation"])
     return names, broker, broker * len(born) + incarnation
-
-
-def _numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
-    """The distinct names in order, and the number of each row's."""
-    encoded = column.combine_chunks().dictionary_encode()
-    names = np.array(encoded.dictionary.to_pylist(), object)
-    order = np.argsort(names)
-    number = np.empty(len(names), np.int64)
-    number[order] = np.arange(len(names))
-    return tuple(names[order].tolist()), number[encoded.indices.to_numpy()]
 
 
 def _in_order_of_birth(broker: Ints, series: Ints, from_ms: Floats) -> Ints:

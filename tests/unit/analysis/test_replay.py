@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rgd.analysis.evaluation import evaluate
+from rgd.analysis.packets import whole_groups
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, SCENARIOS_MAX, parse
 from rgd.analysis.windows import GroupWindows
@@ -39,7 +40,7 @@ def logs(tmp_path: Path, read_logs: ReadLogs) -> Any:
 
 def found(logs: Any, *scenarios: str) -> dict[str, dict[str, Any]]:
     """What is found of the only group, as logged and by each scenario."""
-    batches = evaluate(logs.pieces.to_batches(), 1000, 1000.0, scenarios=parse([*scenarios]))
+    batches = evaluate(whole_groups(logs.pieces, 1), 1000, 1000.0, scenarios=parse([*scenarios]))
     (text,) = [text for one in batches for text in one["findings"].to_pylist() if text]
     return {one["scenario"]: one for one in json.loads(text)["what_if"]}
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rgd.analysis.discovery import Segment
 from rgd.analysis.evaluation import evaluate
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.packets import whole_groups
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.tenants import by_tenant, groups_by_tenant, merged_attached
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
@@ -49,14 +50,13 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
 
 
 def pieces_of(folder: Path) -> pa.Table:
-    """As they come to the executor that judges: sorted, some at a time."""
+    """As they come to the executor that judges: some at a time."""
     batches = [
         batch
         for segment in sorted(folder.glob("*.log"))
         for batch in segment_pieces(Segment.of(segment), 1000, round_ms=1000.0, rows_max=3)
     ]
-    table = pa.Table.from_batches(batches)
-    return table.sort_by([("group", "ascending"), ("kind", "ascending")])
+    return pa.Table.from_batches(batches)
 
 
 def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Pat
     said = [row["stats"] for row in pieces.to_pylist() if row["group"] == "all"]
     assert said.count("tenant:big") >= segments - 1
 
-    table = pa.Table.from_batches(evaluate(pieces.to_batches(9), 1000, 1000.0, pieces_max=9))
+    table = pa.Table.from_batches(evaluate(whole_groups(pieces, 9), 1000, 1000.0))
 
     rows = [row for row in table.to_pylist() if row["findings"] is not None]
     # However often it is said, it comes to the driver once or twice.
