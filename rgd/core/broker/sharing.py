@@ -46,7 +46,6 @@ _COLUMNS: Final = (
     ("_is_in_use", False),
     ("_is_marked", False),
     ("_is_short", False),
-    ("_is_adrift", False),
 )
 
 
@@ -85,8 +84,6 @@ class Sharing:
         self.has_marks = False
         #: [slots] whether the demand exceeded the quota when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
-        #: [slots] whether the gate may lack the rate in force, or its policy or depth.
-        self._is_adrift = np.zeros(64, np.bool_)
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
@@ -252,7 +249,8 @@ class Sharing:
             # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
             self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         self._make_room()
-        self._is_adrift[:] = self._is_in_use
+        # The gate gives a bucket its depth with its share.
+        self._policies.is_unread |= self._is_in_use
         self.refresh_all(now)
 
     def refresh(self, slots: Ints, now: Nanos) -> None:
@@ -285,7 +283,6 @@ class Sharing:
         self._is_marked[slots] = False
         unread = slots[self._policies.is_unread[slots]]
         if len(unread):
-            self._is_adrift[unread] = True
             before = self._policies.quotas[unread]
             for slot, exists in zip(unread.tolist(), self._policies.read(unread), strict=True):
                 if not exists:
@@ -293,14 +290,13 @@ class Sharing:
             # A share of another quota is not kept.
             self.held.end(unread[either(before != self._policies.quotas[unread])])
             slots = slots[self._is_in_use[slots]]
-        targets = self._targets(slots)
-        differs = either(targets != self._target[slots]) | self._is_adrift[slots]
-        slots, targets = slots[differs], targets[differs]
+        targets, again = self._targets(slots), np.isin(slots, unread)
+        differs = either(targets != self._target[slots]) | again
+        slots, targets, again = slots[differs], targets[differs], again[differs]
         if len(slots):
             self._target[slots] = targets
-            self._announce(
-                slots, self._damping.aim(slots, targets, now, self._link.damping_ns), now
-            )
+            in_force = self._damping.aim(slots, targets, now, self._link.damping_ns)
+            self._announce(slots, in_force, now, again)
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
@@ -354,7 +350,7 @@ class Sharing:
         """Put the increases in force that have waited long enough, at most a piece."""
         damping_ns = self._link.damping_ns
         slots, rates = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
-        self._announce(slots, rates, now)
+        self._announce(slots, rates, now, np.False_)
 
     @property
     def due_at(self) -> Nanos | None:
@@ -390,7 +386,7 @@ class Sharing:
 
     def _end(self, slot: int) -> None:
         """A group that no longer exists is not in use."""
-        self._is_in_use[slot] = self._is_adrift[slot] = False
+        self._is_in_use[slot] = False
         self.held.end(np.array([slot]))
         self._damping.end(slot)
         self._gate.drop(self._usage.index.keys[slot])
@@ -405,16 +401,13 @@ class Sharing:
         self._is_marked[slots] = True
         self.has_marks |= len(slots) > 0
 
-    def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
-        """Give the gate the rates in force that it does not have yet."""
-        if not len(slots):
-            return
-        differs = either(in_force != self._applied[slots]) | self._is_adrift[slots]
+    def _announce(self, slots: Ints, in_force: Ints, now: Nanos, again: Flags | np.bool_) -> None:
+        """Give the gate the rates in force that it does not have yet, and those that it is to be given `again`."""
+        differs = either(in_force != self._applied[slots]) | again
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
         rates = map(rates_of, in_force.tolist())
         self._gate.set_shares(zip(slots.tolist(), rates, strict=True), now)
-        self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares in the present mode."""
