@@ -230,7 +230,7 @@ async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
         ("", "_until_wake_s"),
         ("", "_take"),
         ("", "_carry_out"),
-        ("traffic", "_encoded"),
+        ("traffic._dialect", "encode"),
         ("traffic", "_send_one"),
         ("recorder", "add"),
         ("parts.exchange", "receive"),
