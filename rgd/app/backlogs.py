@@ -21,7 +21,7 @@ from rgd.core.broker.events import (
 from rgd.core.policies.model import BacklogQuota
 from rgd.errors import Unavailable
 from rgd.views.backlog import BacklogView, backlog_view
-from rgd.views.topic_stats import PartitionSum, TopicStats, topic_stats
+from rgd.views.topic_stats import TopicStats, no_partitions, topic_stats
 
 
 def nobody_listens(_what: object) -> None:
@@ -136,9 +136,9 @@ class Backlogs:
         """The stats of one topic; None if its backlog is not known."""
         return topic_stats(self.store, topic)
 
-    def partition_sum(self, topic: str) -> PartitionSum:
+    def no_partitions(self, topic: str) -> TopicStats:
         """The stats of a partitioned topic, to which no partition was added yet."""
-        return PartitionSum(self.store, topic)
+        return no_partitions(self.store, topic)
 
     def partitions_of(self, topic: str) -> list[str]:
         """The known partitions of a topic."""

@@ -1,7 +1,7 @@
 """The live view of a running daemon: a look at all groups each round, from which snapshots are made.
 
-Laws: the look goes on in slices with a rest between them, whether anybody watches or not, because it also keeps the last ten
-minutes. A snapshot is made when the first caller asks for it, and all others get the same one. All tables are bounded.
+Laws: the look goes on whether anybody watches or not, because it also keeps the last ten minutes. A snapshot is made when the first caller asks
+for it, and all others get the same one. All tables are bounded.
 """
 
 import asyncio
@@ -39,13 +39,11 @@ from rgd.views.pressure import (
     counts_of,
     refused_between,
     row_of,
-    tables,
+    table_of,
 )
 
 #: Rows of a snapshot: those under the most pressure. Search and pages have the others.
 ROWS_MAX: Final = 50
-#: Rows that are made in one slice of work.
-ROWS_SLICE: Final = 10
 #: Shortest time between two snapshots, where rounds are shorter.
 PERIOD_MIN_S: Final = 0.2
 #: How long a broker that is gone is shown, and how many of them.
@@ -89,26 +87,18 @@ class Live:
         for _ in self._pressure.look():
             await asyncio.sleep(0)
         pressure = self._pressure
-        top, total, short = pressure.top(ROWS_MAX), pressure.total, pressure.short
+        # Policies may have changed since the look began.
+        top = [row for row in pressure.top(ROWS_MAX) if self._is_limited(row)]
         keys = list(dict.fromkeys(row.key for row in top))
-        found: list[Table] = []
-        for table in tables(self._core, keys):
-            found.append(table)
-            await asyncio.sleep(0)
         now = self._daemon.now()
-        counts = counts_of(self._core, keys, now)
-        self._coloured = coloured_of(found)
-        rows: list[tuple[RowKey, PressureView]] = []
-        for begin in range(0, len(top), ROWS_SLICE):
-            # Policies may have changed since the look began.
-            some = [row for row in top[begin : begin + ROWS_SLICE] if self._is_limited(row)]
-            rows += self._rows_of(some, found, counts)
-            await asyncio.sleep(0)
+        table, counts = table_of(self._core, keys), counts_of(self._core, keys, now)
+        self._coloured = coloured_of(table)
+        rows = self._rows_of(top, table, counts)
         self._counts = counts
         self._groups = PressuresView(
             tuple(sorted((view for _, view in rows), key=lambda row: -row.pressure)),
-            total,
-            short,
+            pressure.total,
+            pressure.short,
             len(self._core.sharing.snapshot.groups),
         )
         self._history.add(rows, self._daemon.parts.clock.unix_ms())
@@ -177,7 +167,7 @@ class Live:
         now = self._daemon.now()
         return self._rows_of(
             [row for row in rows if row.key in keys and self._is_limited(row)],
-            list(tables(self._core, keys)),
+            table_of(self._core, keys),
             counts_of(self._core, keys, now),
             is_whole=is_whole,
         )
@@ -185,18 +175,17 @@ class Live:
     def _rows_of(
         self,
         rows: Sequence[RowKey],
-        found: Sequence[Table],
+        table: Table,
         counts: Mapping[GroupKey, Counts],
         *,
         is_whole: bool = False,
     ) -> list[tuple[RowKey, PressureView]]:
-        """Those of the rows whose groups are in the tables, with what was refused since the last look."""
-        of_key = {key: table for table in found for key in table.keys}
+        """Those of the rows whose groups are in the table, with what was refused since the last look."""
         coloured = None if is_whole else self._coloured
         return [
-            (row, row_of(self._core, of_key[row.key], row, coloured, self._refused(row, counts)))
+            (row, row_of(self._core, table, row, coloured, self._refused(row, counts)))
             for row in rows
-            if row.key in of_key
+            if row.key in table.keys
         ]
 
     def _refused(self, row: RowKey, counts: Mapping[GroupKey, Counts]) -> Mapping[str, float]:

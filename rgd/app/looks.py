@@ -15,9 +15,9 @@ from rgd.core.gate import looks
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 from rgd.views.explain import explain
-from rgd.views.groups import group_slice, group_view
+from rgd.views.groups import group_view, group_views
 from rgd.views.members import broker_views
-from rgd.views.model import BrokerView, ExplainView, GroupSlice, GroupView
+from rgd.views.model import BrokerView, ExplainView, GroupView
 
 
 class Looks:
@@ -38,9 +38,9 @@ class Looks:
         return group_view(self.core, name, self.now())
 
     @contained("view")
-    def groups(self, names: Sequence[str]) -> GroupSlice:
-        """The first of these groups: as many as are one slice of work."""
-        return group_slice(self.core, names, self.now())
+    def groups(self, names: Sequence[str]) -> list[GroupView]:
+        """Those of some groups that exist, with their rows."""
+        return group_views(self.core, names, self.now())
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""

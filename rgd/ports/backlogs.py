@@ -9,7 +9,7 @@ from typing import Protocol
 from rgd.core.backlog.model import Source, TopicBacklog
 from rgd.core.policies.model import BacklogQuota
 from rgd.views.backlog import BacklogView
-from rgd.views.topic_stats import PartitionSum, TopicStats
+from rgd.views.topic_stats import TopicStats
 
 
 class BacklogDoor(Protocol):
@@ -54,7 +54,7 @@ class BacklogDoor(Protocol):
     def stats(self, topic: str) -> TopicStats | None:
         """The stats of one topic; None if its backlog is not known."""
 
-    def partition_sum(self, topic: str) -> PartitionSum:
+    def no_partitions(self, topic: str) -> TopicStats:
         """The stats of a partitioned topic, to which no partition was added yet."""
 
     def partitions_of(self, topic: str) -> list[str]:

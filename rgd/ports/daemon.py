@@ -15,7 +15,7 @@ from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.answers import Answers
 from rgd.ports.backlogs import BacklogDoor
-from rgd.views.model import BrokerView, ExplainView, GroupSlice, GroupView
+from rgd.views.model import BrokerView, ExplainView, GroupView
 
 
 class Daemon(Protocol):
@@ -39,8 +39,8 @@ class Daemon(Protocol):
             UnknownGroup: there is no such group.
         """
 
-    def groups(self, names: Sequence[str]) -> GroupSlice:
-        """The first of these groups, with their rows: as many as are one slice of work."""
+    def groups(self, names: Sequence[str]) -> list[GroupView]:
+        """Those of some groups that exist, with their rows."""
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""

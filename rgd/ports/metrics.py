@@ -4,11 +4,8 @@ Law: the daemon does not know Prometheus. A `MetricsSource` returns plain values
 `rgd.adapters.metrics.registry` declares. A `MetricsPage` formats them for a scrape.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
-
-#: Ends a slice of so many points of work; returns when the next may begin.
-Rest = Callable[[int], Awaitable[None]]
 
 
 class Sample(NamedTuple):
@@ -27,7 +24,7 @@ class MetricsSource(Protocol):
     def samples(self) -> Iterable[Sample]:
         """The current value of every figure.
 
-        Iterated on the event loop at each scrape, in slices between which the loop goes on: it reads
+        Iterated at each scrape, some hundreds at a time, between which the loop goes on: it reads
         nothing that may not change meanwhile, and no single figure takes long.
         """
 
@@ -35,5 +32,5 @@ class MetricsSource(Protocol):
 class MetricsPage(Protocol):
     """Answers `GET /metrics`."""
 
-    async def render(self, accept: str, rest: Rest) -> tuple[bytes, str]:
+    async def render(self, accept: str) -> tuple[bytes, str]:
         """Body and content type for a request with this `Accept` header ("" where it has none)."""

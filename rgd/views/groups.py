@@ -1,12 +1,10 @@
 """Views of groups: quota, share, every row of the usage map, and attachments.
 
-Law: a slice is at most `SLICE_WORK` points of work, or one group. The rows and shares of all its
-groups, in both kinds, are computed together, because numpy's calls cost more than their rows.
+The rows and shares of many groups, in both kinds, are computed together, because numpy's calls cost more than their rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -19,13 +17,7 @@ from rgd.core.policies.model import Group, GroupKey, Rate, Rates
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
-from rgd.views.model import GroupSlice, GroupView, IdleView, KindView, RatesView, RowView
-
-#: Points of work in a slice: about 1 ms with its JSON.
-SLICE_WORK: Final = 224
-#: Points of a group besides its rows, at a point each; and how many attached names cost a point.
-GROUP_WORK: Final = 12
-NAMES_PER_POINT: Final = 32
+from rgd.views.model import GroupView, IdleView, KindView, RatesView, RowView
 
 _NO_LIMIT: Final = RatesView()
 
@@ -54,31 +46,11 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     return replace(view, publish=publish, dispatch=dispatch)
 
 
-def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
-    """The views of the first of these groups: as many as fit a slice of work, at least one."""
-    names = names[: SLICE_WORK // GROUP_WORK]
-    if not names:
-        return GroupSlice([], 0, 0)
-    slots = [_slots_of(broker, name) for name in names]
-    work = list(accumulate(_work_of(broker, names, slots)))
-    done = max(1, sum(points <= SLICE_WORK for points in work))
+def group_views(broker: Broker, names: Sequence[str], now: Nanos) -> list[GroupView]:
+    """The views of those of some groups that exist, with their rows."""
     groups = broker.sharing.snapshot.groups
-    found = [
-        (group, of_group)
-        for name, of_group in zip(names[:done], slots, strict=False)
-        if (group := groups.get(name)) is not None
-    ]
-    return GroupSlice(_views(broker, found, now), done, work[done - 1])
-
-
-def _work_of(broker: Broker, names: Sequence[str], of_groups: Sequence[_Slots]) -> Iterator[int]:
-    """[names] the points of work that each group costs."""
-    index = broker.sharing.snapshot.index
-    slots = np.array(of_groups)
-    rows = np.zeros(slots.shape, np.int64)
-    rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
-    for name, count in zip(names, rows.sum(1).tolist(), strict=True):
-        yield GROUP_WORK + count + index.attached_to(name).total // NAMES_PER_POINT
+    found = [(groups[name], _slots_of(broker, name)) for name in names if name in groups]
+    return _views(broker, found, now) if found else []
 
 
 def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -> list[GroupView]:

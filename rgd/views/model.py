@@ -8,7 +8,6 @@ long to make. No code changes them.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from rgd.views.backlog import BacklogView
 
@@ -293,14 +292,3 @@ class ExplainView:
     throttled: ThrottledView | None = None
     #: The same in words; always in an answer over HTTP.
     words: WordsView | None = None
-
-
-class GroupSlice(NamedTuple):
-    """The views of some groups: one slice of work."""
-
-    #: Groups that do not exist are left out.
-    views: list[GroupView]
-    #: How many of the given names are done.
-    done: int
-    #: The work of the slice, in points (`rgd.views.groups`).
-    work: int

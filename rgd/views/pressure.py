@@ -1,8 +1,7 @@
 """The demand of every limited group beside its quota, and the rows of those under the most pressure.
 
-Laws: looking takes nothing and creates nothing. A step of an iterator is a slice of bounded work: `SLICE_GROUPS` groups
-of the look at all, or `SLICE_CELLS` pairs of group and broker of the rows. Under max-min the shares of
-all brokers of a row, those without demand too, sum to its quota.
+Laws: looking takes nothing and creates nothing. Under max-min the shares of all brokers of a row, those without demand too, sum to
+its quota.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +20,14 @@ from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE, share_out
 from rgd.core.units import MILLI, Dimension
+from rgd.views.figures import SLICE_GROUPS
 from rgd.views.groups import NO_ROWS, quota_columns
 from rgd.views.live_model import OthersView, PartView, PressureView
 
-#: Groups and kinds that are looked at in one slice, and in one look; of more the next ones are looked at next time.
-SLICE_GROUPS: Final = 24
+#: Groups and kinds that are looked at in one look; of more the next ones are looked at next time.
 LOOKED_AT_MAX: Final = 8_192
-#: Groups that are read in one slice when policies changed.
-READ_SLICE: Final = 256
-#: Pairs of group and broker whose shares are computed in one slice.
-SLICE_CELLS: Final = 512
+#: Groups that are read in one step when policies changed: some milliseconds.
+READ_AT_ONCE: Final = 2_048
 #: Brokers of a row that are shown each by itself; the others are shown together.
 COLOURED_MAX: Final = 8
 
@@ -70,17 +67,14 @@ class Pressure:
         return int(np.count_nonzero(self._pressure > 1))
 
     def look(self) -> Iterator[None]:
-        """Look at all groups, or at the next `LOOKED_AT_MAX`."""
+        """Look at all groups, or at the next `LOOKED_AT_MAX`, in steps."""
         snapshot = self._broker.sharing.snapshot
         if snapshot is not self._snapshot:
             yield from self._read(snapshot)
-        left = min(len(self._keys), LOOKED_AT_MAX)
-        while left > 0:
-            begin = self._next if self._next < len(self._keys) else 0
-            count = min(SLICE_GROUPS, left, len(self._keys) - begin)
-            self._look_at(begin, begin + count)
-            self._next, left = begin + count, left - count
-            yield
+        count = min(len(self._keys), LOOKED_AT_MAX)
+        if count:
+            self._look_at(np.arange(self._next, self._next + count) % len(self._keys))
+            self._next = (self._next + count) % len(self._keys)
 
     def top(self, most: int) -> list[RowKey]:
         """The rows under the most pressure, of equal ones by name."""
@@ -99,7 +93,7 @@ class Pressure:
         keys: list[GroupKey] = []
         quotas: list[Ints] = []
         groups = iter(snapshot.groups.values())
-        while part := list(islice(groups, READ_SLICE)):
+        while part := list(islice(groups, READ_AT_ONCE)):
             limited = [
                 (GroupKey(group.name, kind), quota)
                 for group in part
@@ -114,18 +108,18 @@ class Pressure:
         self._quotas = np.concatenate([np.zeros((0, 2), np.int64), *quotas])
         self._pressure = np.where(self._quotas == NO_RATE, -1.0, 0.0)
 
-    def _look_at(self, begin: int, end: int) -> None:
+    def _look_at(self, seats: Ints) -> None:
         usage = self._broker.usage
-        found = [usage.index.find(key) for key in self._keys[begin:end]]
+        found = [usage.index.find(self._keys[seat]) for seat in seats.tolist()]
         slots = np.array([-1 if slot is None else slot for slot in found])
         has_slot = (slots >= 0).nonzero()[0]
         rows = usage.gather(slots[has_slot])
-        quota = self._quotas[begin:end]
+        quota = self._quotas[seats]
         for at in range(2):
             wanted = np.zeros(len(slots))
             wanted[has_slot] = np.bincount(rows.group, rows.wanted[:, at], len(has_slot))
             ratio = wanted / np.maximum(quota[:, at], 1)
-            self._pressure[begin:end, at] = np.where(quota[:, at] == NO_RATE, -1.0, ratio)
+            self._pressure[seats, at] = np.where(quota[:, at] == NO_RATE, -1.0, ratio)
 
 
 class Table(NamedTuple):
@@ -143,16 +137,10 @@ class Table(NamedTuple):
     fair: Floats
 
 
-def tables(broker: Broker, keys: Sequence[GroupKey]) -> Iterator[Table]:
-    """The tables of groups that exist, slice by slice."""
+def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
+    """The table of those groups that exist."""
     groups = broker.sharing.snapshot.groups
     keys = [key for key in keys if key.group in groups]
-    size = max(1, SLICE_CELLS // len(broker.sharing.broker_index.names()))
-    for begin in range(0, len(keys), size):
-        yield _table(broker, keys[begin : begin + size])
-
-
-def _table(broker: Broker, keys: Sequence[GroupKey]) -> Table:
     broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
     names = list(broker_index.names())
     quota = quota_columns([broker.sharing.quota(key) for key in keys])
@@ -253,18 +241,13 @@ def refused_between(before: Counts | None, after: Counts, dimension: Dimension) 
     return {level: round(count / seconds, 3) for level, count in counted.items() if count > 0}
 
 
-def coloured_of(found: Sequence[Table]) -> tuple[str, ...]:
+def coloured_of(table: Table) -> tuple[str, ...]:
     """The brokers that rows show each by itself: all, or those that want most of their quotas."""
-    if not found:
-        return ()
-    brokers = found[0].brokers
-    if len(brokers) <= COLOURED_MAX:
-        return tuple(brokers)
-    parts = np.zeros(len(brokers))
-    for table in found:
-        if table.brokers == brokers:
-            is_limited = table.quota[:, None] > 0
-            quota = np.where(is_limited, table.quota[:, None], 1.0)
-            parts += np.where(is_limited, table.wanted / quota, 0.0).sum((0, 2))
+    brokers = table.brokers
+    if not table.keys or len(brokers) <= COLOURED_MAX:
+        return tuple(brokers) if table.keys else ()
+    is_limited = table.quota[:, None] > 0
+    quota = np.where(is_limited, table.quota[:, None], 1.0)
+    parts = np.where(is_limited, table.wanted / quota, 0.0).sum((0, 2))
     most = np.argsort(-parts, kind="stable")[:COLOURED_MAX]
     return tuple(sorted(brokers[at] for at in most.tolist()))

@@ -50,33 +50,24 @@ def topic_stats(store: BacklogStore, topic: str) -> TopicStats | None:
     )
 
 
-class PartitionSum:
-    """The stats of a partitioned topic, to which those of its partitions are added one by one.
+def no_partitions(store: BacklogStore, topic: str) -> TopicStats:
+    """The stats of a partitioned topic, to which no partition was added yet."""
+    quota = quota_of(store, topic)
+    return TopicStats(topic, 0, 0, quota.limit_bytes, quota.limit_s, -1, None, -1, {})
 
-    There may be as many as a broker keeps topics, so who adds them rests in between.
-    """
 
-    def __init__(self, store: BacklogStore, topic: str) -> None:
-        quota = quota_of(store, topic)
-        self._sum = TopicStats(topic, 0, 0, quota.limit_bytes, quota.limit_s, -1, None, -1, {})
-
-    def add(self, one: TopicStats) -> None:
-        """Add a partition."""
-        known = self._sum
-        messages = known.messages
-        for name, count in one.messages.items():
-            messages[name] = messages.get(name, 0) + count
-        is_oldest = one.oldest is not None and (known.oldest is None or one.age_s > known.age_s)
-        oldest = one if is_oldest else known
-        self._sum = replace(
-            known,
-            size_bytes=known.size_bytes + one.size_bytes,
-            storage_bytes=known.storage_bytes + one.storage_bytes,
-            age_s=oldest.age_s,
-            oldest=oldest.oldest,
-            published_ms=oldest.published_ms,
-        )
-
-    def stats(self) -> TopicStats:
-        """All of them together."""
-        return self._sum
+def with_partition(known: TopicStats, one: TopicStats) -> TopicStats:
+    """The stats of a partitioned topic with a further partition; its messages are added in place."""
+    messages = known.messages
+    for name, count in one.messages.items():
+        messages[name] = messages.get(name, 0) + count
+    is_oldest = one.oldest is not None and (known.oldest is None or one.age_s > known.age_s)
+    oldest = one if is_oldest else known
+    return replace(
+        known,
+        size_bytes=known.size_bytes + one.size_bytes,
+        storage_bytes=known.storage_bytes + one.storage_bytes,
+        age_s=oldest.age_s,
+        oldest=oldest.oldest,
+        published_ms=oldest.published_ms,
+    )

@@ -31,7 +31,6 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
 from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
-from rgd.ports.metrics import Rest
 from rgd.views.model import ExplainView
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
 
@@ -177,5 +176,5 @@ async def _say_when_up(running: RunningDaemon) -> None:
     running.up.set()
 
 
-async def _no_metrics(accept: str, rest: Rest) -> tuple[bytes, str]:
+async def _no_metrics(accept: str) -> tuple[bytes, str]:
     return accept.encode(), "text/plain"

@@ -1,15 +1,15 @@
 """`/v1/topics/.../backlog`, `/v1/backlog` and `/v1/evictions`: backlogs in, what to skip out.
 
 Law: a report is taken or refused as a whole, and one item's fault stops no other. The answer names
-what the last check said to skip on the topic and what the report does not yet show as done. A long
-array is read and taken in slices, in the turns of the arrays of `POST /v1/acquire`.
+what the last check said to skip on the topic and what the report does not yet show as done.
 
 A push needs the scope `query`: it is the broker that asks `acquire` for the same topic. With a
 wrong report it could block publishing to a topic, which it can do as well by emptying its buckets;
 and it can make nobody skip messages, because only polled topics' evictions are carried out here.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -33,7 +33,6 @@ from rgd.adapters.http.reply import (
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE
 from rgd.core.backlog.model import (
     EVENT_TOPICS_MAX,
@@ -49,10 +48,6 @@ from rgd.errors import RgdError
 from rgd.ports.backlogs import BacklogDoor
 from rgd.ports.door import Scope
 from rgd.views.backlog import BacklogView, BlockedView, EvictionView
-
-#: A slice of an array ends after so many ledgers and subscriptions, each topic counting as eight.
-SLICE_PARTS: Final = 512
-_TOPIC_PARTS: Final = 8
 
 _TOPIC: Final = "/v1/topics/{tenant}/{namespace}/{topic}/backlog"
 _ALL: Final = "/v1/backlog"
@@ -86,13 +81,9 @@ class PushAnswer(Struct):
 class Backlogs:
     """Takes backlogs from the brokers of their topics."""
 
-    def __init__(
-        self, door: BacklogDoor, settings: HttpSettings, turns: Turns, reads: Turns
-    ) -> None:
+    def __init__(self, door: BacklogDoor, settings: HttpSettings) -> None:
         self._door = door
         self._batch_max = settings.batch_max
-        self._turns = turns
-        self._reads = reads
 
     async def put(self, call: Call) -> Reply:
         """Take one topic's backlog."""
@@ -102,9 +93,12 @@ class Backlogs:
 
     async def post(self, call: Call) -> Reply:
         """Take an array of them; answers in order."""
-        if not self._turns.take():
-            await self._turns.next()
-        return await self._take(_array.read(call.body, self._batch_max))
+        items = _array.read(call.body, self._batch_max)
+        answers: list[PushAnswer | ItemReason] = []
+        for begin in range(0, len(items), EVENT_TOPICS_MAX):
+            answers += self._take(items[begin : begin + EVENT_TOPICS_MAX])
+            await asyncio.sleep(0)
+        return json_reply(answers)
 
     async def get(self, call: Call) -> Reply:
         """One topic's backlog."""
@@ -122,22 +116,18 @@ class Backlogs:
     async def evictions(self, call: Call) -> Reply:
         """A page of what is to be skipped, by topic."""
         page = page_of(call)
-        topics, has_more = await page_names(self._door.evicting(), page, self._reads)
+        topics, has_more = page_names(self._door.evicting(), page)
         written: list[bytes] = []
-        size = done = work = 0
+        last, size = "", 0
         for topic in topics:
             if size > PAGE_BYTES:
                 has_more = True
                 break
             view = self._door.backlog(topic)
-            evictions = () if view is None else view.evictions
-            written += map(encode, evictions)
-            size += sum(map(len, written[len(written) - len(evictions) :]))
-            done, work = done + 1, work + 1 + len(evictions)
-            if work >= SLICE_WORK:
-                await self._reads.next(work)
-                work = 0
-        headers = page.link_after(_EVICTIONS, topics[done - 1]) if has_more else NO_HEADERS
+            evictions = [] if view is None else list(map(encode, view.evictions))
+            written += evictions
+            last, size = topic, size + sum(map(len, evictions))
+        headers = page.link_after(_EVICTIONS, last) if has_more else NO_HEADERS
         return Reply(200, array_of(written), headers)
 
     async def confirm(self, call: Call) -> Reply:
@@ -150,16 +140,7 @@ class Backlogs:
             )
         return NO_CONTENT
 
-    async def _take(self, items: list[BacklogItem | msgspec.Raw]) -> Reply:
-        written: list[bytes] = []
-        # Each is freed with its slice: all of a long array at once would hold the loop.
-        items.reverse()
-        while part := list(_slice(items)):
-            written.append(encode(self._take_slice(part))[1:-1])
-            await self._turns.next()
-        return Reply(200, array_of(written))
-
-    def _take_slice(self, items: list[BacklogItem | msgspec.Raw]) -> list[PushAnswer | ItemReason]:
+    def _take(self, items: Sequence[BacklogItem | msgspec.Raw]) -> list[PushAnswer | ItemReason]:
         reports = [*map(self._read, items)]
         # Of two reports of one topic the later one counts, and both are answered by it.
         last = {one.topic: one for one in reports if isinstance(one, TopicBacklog)}
@@ -312,18 +293,3 @@ def _subscription_of(body: SubscriptionBody) -> SubscriptionBacklog:
 
 def _or_none(number: int | UnsetType | None) -> int | None:
     return None if number is UNSET else number
-
-
-def _slice(items: list[BacklogItem | msgspec.Raw]) -> Iterator[BacklogItem | msgspec.Raw]:
-    """Items of one slice of work, taken from the end."""
-    parts = 0
-    for _ in range(min(len(items), EVENT_TOPICS_MAX)):
-        item = items.pop()
-        yield item
-        parts += _TOPIC_PARTS
-        if isinstance(item, BacklogItem):
-            parts += len(item.ledgers) + len(item.subscriptions)
-        else:
-            parts += SLICE_PARTS // _TOPIC_PARTS
-        if parts >= SLICE_PARTS:
-            break

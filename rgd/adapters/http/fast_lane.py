@@ -293,6 +293,8 @@ class Lane(Connection):
         # Where its body is not read it was the last one before.
         was_last = self._is_last
         async for message in messages:
+            # All streams have theirs at once, and as many writes would keep requests waiting.
+            await self._lanes.streams.next()
             if self._is_last > was_last or not gate.lets(head.scope, head.authorization):
                 break
             sent = cast("bytes", message)

@@ -30,7 +30,6 @@ from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.tls import Certificates, Greeting
 from rgd.adapters.http.tokens import Tokens
-from rgd.adapters.http.turns import Turns
 from rgd.ports.answers import Answers
 from rgd.ports.metrics import Sample
 
@@ -50,7 +49,6 @@ class Front:
         forward: answers what is not hot.
         observe: told of every answer.
         clock: seconds, monotonic.
-        questions: the turns of long arrays.
 
     Raises:
         ConfigError: the settings cannot be used, or would let strangers in.
@@ -64,7 +62,6 @@ class Front:
         *,
         observe: Observer = observe_nothing,
         clock: Callable[[], float] = time.perf_counter,
-        questions: Turns | None = None,
     ) -> None:
         check(settings)
         self._settings = settings
@@ -72,7 +69,7 @@ class Front:
         self._bodies = BodyBudget(settings.bodies_max_bytes)
         self._bounds = _bounds_of(settings)
         self._gate = Gate(settings.tokens, observe, clock)
-        self._hot = HotCalls(daemon, settings, questions or Turns(), self._gate)
+        self._hot = HotCalls(daemon, settings, self._gate)
         #: The calls that are known.
         self.routes = RouteTable(self._hot.routes, is_whole=False)
         #: Those of `settings.port` and the unix socket; None before it is open.

@@ -4,14 +4,22 @@
 it leaves out is at its default. Rates are numbers above 0, absent for unlimited;
 0 is refused, because it reads like "nothing passes" and would mean the opposite
 elsewhere (docs/decisions/0008).
+
+`PATCH` changes what the body says of a group and keeps the rest (RFC 7396), as strictly. The merge happens where the policy
+is written, on what is known of it at that moment, and again where another daemon was faster; so two people who change
+different things never undo each other, as a GET followed by a PUT would. `null` takes a rate or a choice away
+(unlimited, the daemon's own). A group that does not exist is made.
 """
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import Final
 
-from rgd.adapters.http.bodies import GroupBody
-from rgd.adapters.http.group_patch import patched
+from msgspec import UNSET, UnsetType
+
+from rgd.adapters.http.bodies import GroupBody, RatesBody
 from rgd.adapters.http.paging import PAGE_BYTES, Page, page_names, page_of
 from rgd.adapters.http.reply import (
     NO_CONTENT,
@@ -23,18 +31,18 @@ from rgd.adapters.http.reply import (
     json_reply,
 )
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import Turns
-from rgd.core.policies.model import Group
+from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
-from rgd.core.policies.records import GROUP
+from rgd.core.policies.records import GROUP, Value
+from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
 
 GROUPS: Final = "/v1/groups"
+ONE_GROUP: Final = f"{GROUPS}/{{group}}"
 BROKERS: Final = "/v1/brokers"
 
-#: Brokers that are looked at in one slice of work, and the most groups that are asked for at once.
-BROKERS_SLICE: Final = 64
-GROUPS_SLICE: Final = 64
+#: Groups of a page that are looked at together: some milliseconds.
+GROUPS_AT_ONCE: Final = 32
 
 _body = BodyDecoder(GroupBody)
 
@@ -42,27 +50,25 @@ _body = BodyDecoder(GroupBody)
 class Groups:
     """Groups and brokers, seen and changed."""
 
-    def __init__(self, daemon: Daemon, writing: asyncio.Lock, turns: Turns | None = None) -> None:
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
         self._daemon = daemon
-        self._turns = turns or Turns()
-        #: Held while groups are deleted or attached to: that looks before it writes.
+        #: Held while groups are changed in part, deleted or attached to: who looks before it writes, or after.
         self._writing = writing
 
     async def list(self, call: Call) -> Reply:
         """A page of groups, by name; a group that is deleted meanwhile is not in it."""
         page = page_of(call)
-        names, has_more = await page_names(self._daemon.snapshot().groups, page, self._turns)
+        names, has_more = page_names(self._daemon.snapshot().groups, page)
         written: list[bytes] = []
-        size = done = 0
-        while done < len(names) and size <= PAGE_BYTES:
-            part = self._daemon.groups(names[done : done + GROUPS_SLICE])
-            views = list(map(encode, part.views))
-            written += views
-            size += sum(map(len, views))
-            done += part.done
-            await self._turns.next(part.work)
-        has_more |= done < len(names)
-        last = names[done - 1] if done else page.after
+        last, size = page.after, 0
+        parts = (names[at : at + GROUPS_AT_ONCE] for at in range(0, len(names), GROUPS_AT_ONCE))
+        for view in chain.from_iterable(map(self._daemon.groups, parts)):
+            if size > PAGE_BYTES:
+                has_more = True
+                break
+            written.append(encode(view))
+            last, size = view.group, size + len(written[-1])
+            await asyncio.sleep(0)
         return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
 
     async def get(self, call: Call) -> Reply:
@@ -73,9 +79,24 @@ class Groups:
     async def put(self, call: Call) -> Reply:
         """Create or replace a group; answers with it, in force."""
         name = check_entity(call.path["group"], "group")
-        group = patched(Group(name), _body.decode(call.body))
+        group = _patched_group(Group(name), _body.decode(call.body))
         await self._daemon.change(GROUP + name, lambda _known: group)
         return json_reply(self._daemon.group(name))
+
+    async def patch(self, call: Call) -> Reply:
+        """Change or make a group; answers with it, in force."""
+        name = check_entity(call.path["group"], "group")
+        body = _body.decode(call.body)
+        was_there = True
+
+        def merge(known: Value) -> Value:
+            nonlocal was_there
+            was_there = isinstance(known, Group)
+            return _patched_group(known if isinstance(known, Group) else Group(name), body)
+
+        async with self._writing:
+            await self._daemon.change(GROUP + name, merge)
+            return json_reply(self._daemon.group(name), status=200 if was_there else 201)
 
     async def delete(self, call: Call) -> Reply:
         """Delete a group that nothing is attached to."""
@@ -87,15 +108,40 @@ class Groups:
     async def brokers(self, call: Call) -> Reply:
         """A page of the members of the exchange, by name."""
         page = page_of(call)
-        names, has_more = await page_names(self._daemon.broker_names(), page, self._turns)
-        written: list[bytes] = []
-        for begin in range(0, len(names), BROKERS_SLICE):
-            views = self._daemon.brokers(names[begin : begin + BROKERS_SLICE])
-            written += map(encode, views)
-            await self._turns.next(len(views))
+        names, has_more = page_names(self._daemon.broker_names(), page)
         last = names[-1] if names else ""
-        return Reply(200, array_of(written), _link(page, BROKERS, last, has_more=has_more))
+        headers = _link(page, BROKERS, last, has_more=has_more)
+        return json_reply(self._daemon.brokers(names), headers=headers)
 
 
 def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:
     return page.link_after(path, last) if has_more else NO_HEADERS
+
+
+def _patched_group(group: Group, body: GroupBody) -> Group:
+    """The group with what a body says of it; the rest stays."""
+    policy, topic_split = body.policy, body.topic_split
+    return replace(
+        group,
+        quota=Limit(
+            _patched_rates(group.quota.publish, body.publish),
+            _patched_rates(group.quota.dispatch, body.dispatch),
+        ),
+        policy=group.policy if policy is UNSET else policy,
+        topic_split=group.topic_split if topic_split is UNSET else topic_split,
+        soft_ppm=group.soft_ppm if body.soft is UNSET else _ppm(body.soft),
+        shadow=group.shadow if body.shadow is UNSET else body.shadow,
+        blocked=group.blocked if body.blocked is UNSET else body.blocked,
+    )
+
+
+def _ppm(part: float | None) -> int | None:
+    return None if part is None else round(part * PPM)
+
+
+def _patched_rates(rates: Rates, body: RatesBody) -> Rates:
+    return Rates(_patched(rates.messages, body.messages), _patched(rates.bytes, body.bytes))
+
+
+def _patched(rate: Rate, said: float | UnsetType | None) -> Rate:
+    return rate if said is UNSET else rate_of(said)

@@ -77,14 +77,14 @@ class HotCalls:
     Args:
         daemon: decides.
         settings: their limits.
-        turns: those of long arrays.
         gate: knows who may hear reasons.
     """
 
-    def __init__(self, daemon: Answers, settings: HttpSettings, turns: Turns, gate: Gate) -> None:
+    def __init__(self, daemon: Answers, settings: HttpSettings, gate: Gate) -> None:
         self.shadow: Shadow | None = None
         if settings.shadow:
             self.shadow = Shadow(denies_ungoverned=settings.ungoverned == Ungoverned.DENY)
+        turns = Turns()
         self.acquire = Acquire(daemon, settings, turns, self.shadow)
         self.probes = Probes(daemon, gate)
         leases, check = Leases(daemon, settings, self.shadow), Check(self.acquire, daemon.nearest)

@@ -14,6 +14,7 @@ from rgd.adapters.http.lane_answers import LaneAnswers
 from rgd.adapters.http.reply import Call
 from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.turns import Turns
 from rgd.ports.door import Scope
 
 #: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
@@ -67,6 +68,8 @@ class Lanes:
         self.bodies = bodies
         self.bounds = bounds
         self._forward = forward
+        #: One message of a stream is written in a turn.
+        self.streams = Turns()
         self.answers = LaneAnswers()
         self.body_max_bytes = settings.body_max_bytes
         self.request_timeout_s = settings.request_timeout_s

@@ -23,7 +23,6 @@ from rgd.adapters.http.reply import (
     encode,
     json_reply,
 )
-from rgd.adapters.http.turns import Turns
 from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE, NO_GROUP
 from rgd.core.policies.names import check_entity
 from rgd.ports.daemon import Daemon
@@ -41,10 +40,9 @@ LIVE_GROUPS: Final = "/v1/live/groups"
 class Live:
     """Answers those who watch."""
 
-    def __init__(self, daemon: Daemon, door: LiveDoor, turns: Turns) -> None:
+    def __init__(self, daemon: Daemon, door: LiveDoor) -> None:
         self._daemon = daemon
         self._door = door
-        self._turns = turns
         #: A snapshot as JSON and as a message: the same object for all streams, as the relay sends such a one once.
         self._encoded: tuple[LiveView | None, bytes, bytes] = (None, b"", b"")
         #: Streams that are open, and those of them that wait for the next snapshot.
@@ -63,11 +61,11 @@ class Live:
     async def groups(self, call: Call) -> Reply:
         """A page of the rows of groups, by name."""
         page = page_of(call)
-        names, has_more = await page_names(self._daemon.snapshot().groups, page, self._turns)
+        names, has_more = page_names(self._daemon.snapshot().groups, page)
         written: list[bytes] = []
         for name in names:
             written += map(encode, self._door.rows(name))
-            await self._turns.next()
+            await asyncio.sleep(0)
         headers = page.link_after(LIVE_GROUPS, names[-1]) if has_more else NO_HEADERS
         return Reply(200, array_of(written), headers)
 
@@ -101,8 +99,6 @@ class Live:
     async def _messages(self) -> AsyncGenerator[bytes]:
         view = self._door.view()
         while not self._is_draining:
-            # Each in a turn of its own: 64 writes at once would keep requests waiting.
-            await self._turns.next()
             yield self._written(view)[1]
             with suppress(TimeoutError):
                 async with asyncio.timeout(None) as waiting:

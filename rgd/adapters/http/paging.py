@@ -2,22 +2,18 @@
 
 Laws: a list is in the order of its names (by code points), so a page begins after a name and no page
 repeats or skips what was there all the time. A page has at most `limit` entries and, where they are large,
-ends earlier; the header `Link` with `rel="next"` (RFC 8288) says that there is more, and where. A list is
-gone through and put together in slices (`turns`): it holds nobody up, and what changes meanwhile shows
-in the entries that are still to come.
+ends earlier; the header `Link` with `rel="next"` (RFC 8288) says that there is more, and where. What changes while
+a page is put together shows in the entries that are still to come.
 """
 
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, islice
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from rgd.adapters.http.endpoint import Query
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, array_of, encode
+from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, json_reply
 from rgd.adapters.http.shown import cut
-from rgd.adapters.http.turns import Turns
 
 #: Entries of a page where the caller says nothing, and the most that it may ask for.
 LIMIT_DEFAULT: Final = 100
@@ -25,12 +21,6 @@ LIMIT_MAX: Final = 1000
 
 #: Bytes of a page after which it ends, however few entries it has.
 PAGE_BYTES: Final = 1 << 20
-
-#: Names that are looked at or put in order in one slice, and how many cost a point of work.
-NAMES_SLICE: Final = 2048
-NAMES_PER_POINT: Final = 16
-#: Names that are merged in one slice, which is more work a name.
-MERGED_SLICE: Final = 512
 
 #: For people and for machines: what a list takes after the question mark.
 PAGE_QUERY: Final = (
@@ -101,55 +91,25 @@ def page_of(call: Call, *, is_strict: bool = True) -> Page:
     )
 
 
-async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[list[str], bool]:
+def page_names(names: Iterable[str], page: Page) -> tuple[list[str], bool]:
     """The names of a page in their order, and whether there are more after them.
 
     Args:
-        names: of the whole list, in any order, perhaps repeatedly; it must not change meanwhile. Empty
-            ones are ignored.
+        names: of the whole list, in any order, perhaps repeatedly.
         page: which of them.
-        turns: waited for after each slice of a long list.
     """
-    left = iter(names)
+    found = sorted(set(filter(page.has, names)))
     if page.limit is None:
-        runs: list[list[str]] = []
-        while part := list(islice(left, NAMES_SLICE)):
-            runs.append(sorted(set(filter(page.has, part))))
-            await turns.next(_points(part))
-        return await _merged(runs, turns), False
-    first: list[str] = []
-    while part := list(islice(left, NAMES_SLICE)):
-        first = sorted({*first, *filter(page.has, part)})[: page.limit + 1]
-        await turns.next(_points(part))
-    return first[: page.limit], len(first) > page.limit
+        return found, False
+    return found[: page.limit], len(found) > page.limit
 
 
-async def _merged(runs: list[list[str]], turns: Turns) -> list[str]:
-    """The names of sorted runs in their order, each once."""
-    in_order = (name for name, _ in groupby(heapq.merge(*runs)))
-    found: list[str] = []
-    while part := list(islice(in_order, MERGED_SLICE)):
-        found += part
-        await turns.next(_points(part))
-    return found
-
-
-async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
+def names_reply(call: Call, names: Iterable[str]) -> Reply:
     """A page of bare names; all of them where no limit is asked for."""
     page = page_of(call, is_strict=False)
-    found, has_more = await page_names(names, page, turns)
-    written: list[bytes] = []
-    for begin in range(0, len(found), NAMES_SLICE):
-        part = found[begin : begin + NAMES_SLICE]
-        written.append(encode(part)[1:-1])
-        await turns.next(_points(part))
+    found, has_more = page_names(names, page)
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
-    return Reply(200, array_of(written), headers)
-
-
-def _points(names: Sequence[str]) -> int:
-    """What looking at so many names counts as."""
-    return -(-len(names) // NAMES_PER_POINT)
+    return json_reply(found, headers=headers)
 
 
 def _limit(said: str) -> int:

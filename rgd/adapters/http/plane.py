@@ -1,32 +1,32 @@
-"""The calls that connections do not answer themselves: finds the call, waits for a turn, asks its handler.
+"""The calls that connections do not answer themselves: finds the call and asks its handler.
 
-Law: whatever a handler raises is an answer, as in `plane_errors`; but where a stream has begun, it ends.
+Laws:
+- Whatever a handler raises is an answer, as in `plane_errors`; but where a stream has begun, it ends.
+- At most one read begins in a turn of the event loop, and what takes long in it lets the loop go on every few milliseconds.
 
 `routes` lists the calls; what the gate has seen to already stands in `forward`.
 """
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final
+from typing import Final
 
 from rgd.adapters.http import openapi
 from rgd.adapters.http.backlogs import Backlogs
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import reply_to_any
-from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.live import Live
 from rgd.adapters.http.log import Log
 from rgd.adapters.http.plane_errors import reply_to
 from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
-from rgd.adapters.http.reply import EVENT_STREAM, Call, MetricsPage, Reply, encode
+from rgd.adapters.http.reply import EVENT_STREAM, Call, Handler, MetricsPage, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.scrapes import Scrapes
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.turns import ReadTurns, Turns
+from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import CALLER, Scope
 from rgd.ports.live_door import LiveDoor
@@ -47,10 +47,9 @@ class Plane:
         needs_token: whether calls need a token now.
         log_door: None: there is no usage log to ask.
         live_door: None: there is no live view.
-        questions: the turns of long arrays, where hot calls are answered on the same loop.
     """
 
-    def __init__(  # noqa: PLR0913 -- the doors are two of seven
+    def __init__(
         self,
         daemon: Daemon,
         settings: HttpSettings,
@@ -59,21 +58,19 @@ class Plane:
         needs_token: Callable[[], bool],
         log_door: LogDoor | None = None,
         live_door: LiveDoor | None = None,
-        questions: Turns | None = None,
     ) -> None:
-        #: The turns of those who read: how much they did in one slice shows here.
-        self.reads = reads = ReadTurns(settings.reads_max, settings.reads_waiting_max)
-        self._live = None if live_door is None else Live(daemon, live_door, reads)
+        self._reads, self._reads_max = 0, settings.reads_max
+        self._turns = Turns()
+        self._live = None if live_door is None else Live(daemon, live_door)
         writing = asyncio.Lock()
         #: All calls, the hot ones without anybody who answers them.
         self.endpoints = endpoints(
             Doors(
-                groups=Groups(daemon, writing, reads),
-                group_patch=GroupPatch(daemon, writing),
+                groups=Groups(daemon, writing),
                 explain=Explain(daemon),
-                backlogs=Backlogs(daemon.backlogs, settings, questions or Turns(), reads),
-                pulsar_admin=PulsarAdmin(daemon, writing, reads),
-                scrapes=Scrapes(metrics, reads),
+                backlogs=Backlogs(daemon.backlogs, settings),
+                pulsar_admin=PulsarAdmin(daemon, writing),
+                scrapes=Scrapes(metrics),
                 needs_token=needs_token,
                 openapi=self._describe,
                 log=None if log_door is None else Log(log_door),
@@ -112,7 +109,9 @@ class Plane:
                     async for message in messages:
                         yield message
                 return
-            async with self._turn(endpoint):
+            if endpoint.scope is Scope.READ and not endpoint.is_probe:
+                reply = await self._read(handler, asked.call)
+            else:
                 reply = await handler(asked.call)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
             reply = reply_to_any(exc, asked.method, asked.route, reply_to)
@@ -123,10 +122,15 @@ class Plane:
         """Whether a request is of no use to a client that is gone."""
         return self._answered[_method(asked), asked.route][0].scope is Scope.READ
 
-    def _turn(self, endpoint: Endpoint) -> AbstractAsyncContextManager[Any]:
-        if endpoint.scope is Scope.READ and not endpoint.is_probe:
-            return self.reads.taken()
-        return nullcontext()
+    async def _read(self, handler: Handler, call: Call) -> Reply:
+        if self._reads >= self._reads_max:
+            raise Overloaded(f"{self._reads_max} reads are in work already; come back")
+        self._reads += 1
+        try:
+            await self._turns.next()
+            return await handler(call)
+        finally:
+            self._reads -= 1
 
     async def _describe(self, _call: Call) -> Reply:
         return Reply(body=self.description)

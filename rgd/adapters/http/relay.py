@@ -25,7 +25,6 @@ from rgd.adapters.http.frames import (
     unpack_stream,
 )
 from rgd.adapters.http.reply import Reply
-from rgd.adapters.http.turns import READS_APART, Turns
 
 #: Requests under way at once; the next one is answered 503.
 REQUESTS_MAX: Final = 1024
@@ -38,7 +37,6 @@ class Relay:
 
     def __init__(self, requests_max: int = REQUESTS_MAX) -> None:
         self._requests_max = requests_max
-        self._turns = Turns(READS_APART)
         self._end: _GateEnd | None = None
 
     @property
@@ -71,8 +69,6 @@ class Relay:
                 raise Overloaded(_GONE)
             yield first
             while (message := await end.next(number)) is not None:
-                # All streams have theirs at once, and as many writes would keep requests waiting.
-                await self._turns.next()
                 yield message
         finally:
             end.cancel(number)

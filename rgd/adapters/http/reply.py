@@ -11,8 +11,6 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from rgd.ports.metrics import Rest
-
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -57,8 +55,8 @@ StreamHandler = Callable[[Call], AbstractAsyncContextManager[AsyncIterator[bytes
 #: A call that connections answer (`hot`): no coroutine, unless the work is long.
 HotHandler = Callable[[Call], Answering]
 
-#: Renders the metrics for an Accept header, in slices: the page and its content type.
-MetricsPage = Callable[[str, Rest], Awaitable[tuple[bytes, str]]]
+#: Renders the metrics for an Accept header: the page and its content type.
+MetricsPage = Callable[[str], Awaitable[tuple[bytes, str]]]
 
 
 class Observer(Protocol):

@@ -15,8 +15,7 @@ from rgd.adapters.http.backlogs import Backlogs, backlog_endpoints
 from rgd.adapters.http.bodies import GroupBody
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
-from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
-from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
+from rgd.adapters.http.groups import BROKERS, GROUPS, ONE_GROUP, Groups
 from rgd.adapters.http.hot import HOT
 from rgd.adapters.http.live import Live, live_endpoints
 from rgd.adapters.http.live_page import page_endpoints
@@ -43,7 +42,6 @@ class Doors:
     """Who answers."""
 
     groups: Groups
-    group_patch: GroupPatch
     explain: Explain
     backlogs: Backlogs
     pulsar_admin: pulsar_admin.PulsarAdmin
@@ -64,8 +62,8 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
     return (
         *HOT,
         *_groups(doors.groups),
+        *_group_changes(doors.groups),
         *_brokers(doors.groups),
-        *group_patch_endpoints(doors.group_patch),
         *explain_endpoints(doors.explain),
         *backlog_endpoints(doors.backlogs),
         *(log_endpoints(doors.log) if doors.log else ()),
@@ -77,7 +75,6 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
 
 
 def _groups(groups: Groups) -> tuple[Endpoint, ...]:
-    path = "/v1/groups/{group}"
     return (
         Endpoint(
             method="GET",
@@ -95,15 +92,20 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
         ),
         Endpoint(
             method="GET",
-            path=path,
+            path=ONE_GROUP,
             scope=Scope.READ,
             handler=groups.get,
             summary="One group: quota, this broker's share, every row of the usage map.",
             answers={200: ResponseSpec("The group.", GroupView), **BAD_NAME, **NO_GROUP},
         ),
+    )
+
+
+def _group_changes(groups: Groups) -> tuple[Endpoint, ...]:
+    return (
         Endpoint(
             method="PUT",
-            path=path,
+            path=ONE_GROUP,
             scope=Scope.ADMIN,
             handler=groups.put,
             summary="Create a group, or replace it whole.",
@@ -115,8 +117,22 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             },
         ),
         Endpoint(
+            method="PATCH",
+            path=ONE_GROUP,
+            scope=Scope.ADMIN,
+            handler=groups.patch,
+            summary="Change what the body says of a group, and keep the rest.",
+            body=GroupBody,
+            answers={
+                200: ResponseSpec("The group, in force here.", GroupView),
+                201: ResponseSpec("The group, which is new, in force here.", GroupView),
+                **BAD_BODY,
+                **NOT_NOW,
+            },
+        ),
+        Endpoint(
             method="DELETE",
-            path=path,
+            path=ONE_GROUP,
             scope=Scope.ADMIN,
             handler=groups.delete,
             summary="Delete a group that nothing is attached to.",

@@ -1,7 +1,6 @@
 """`/metrics`.
 
-Law: only so many scrapes are under way. How a page is rendered is `rgd.adapters.metrics`' business: in slices, each in a
-turn of those who read.
+Law: only so many scrapes are under way. How a page is rendered is `rgd.adapters.metrics`' business.
 """
 
 from typing import Final
@@ -10,7 +9,6 @@ from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.reply import Call, MetricsPage, Reply
-from rgd.adapters.http.turns import Turns
 from rgd.ports.door import Scope
 
 #: Scrapes at work or waiting; the next one is answered 503.
@@ -20,9 +18,8 @@ SCRAPES_MAX: Final = 4
 class Scrapes:
     """Answers Prometheus."""
 
-    def __init__(self, metrics: MetricsPage, turns: Turns) -> None:
+    def __init__(self, metrics: MetricsPage) -> None:
         self._metrics = metrics
-        self._turns = turns
         self._scrapes = 0
 
     async def answer(self, call: Call) -> Reply:
@@ -31,9 +28,7 @@ class Scrapes:
             raise Overloaded(f"{SCRAPES_MAX} scrapes of /metrics are under way already")
         self._scrapes += 1
         try:
-            body, content_type = await self._metrics(
-                call.headers.get("Accept", ""), self._turns.next
-            )
+            body, content_type = await self._metrics(call.headers.get("Accept", ""))
         finally:
             self._scrapes -= 1
         return Reply(body=body, content_type=content_type)

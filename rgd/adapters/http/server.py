@@ -10,7 +10,6 @@ from rgd.adapters.http.front import Front, observe_nothing
 from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.reply import MetricsPage, Observer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import WholeDaemon
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
@@ -35,7 +34,6 @@ class HttpServer(Front):
         observe: Observer = observe_nothing,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        questions = Turns()
         self.plane = Plane(
             daemon,
             settings,
@@ -43,7 +41,6 @@ class HttpServer(Front):
             needs_token=lambda: bool(self.tokens),
             log_door=log_door,
             live_door=live_door,
-            questions=questions,
         )
         super().__init__(
             daemon,
@@ -51,7 +48,6 @@ class HttpServer(Front):
             self.plane.forward,
             observe=observe,
             clock=clock,
-            questions=questions,
         )
         self.serve(self.plane.routes)
 
@@ -59,11 +55,6 @@ class HttpServer(Front):
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All calls."""
         return self.plane.endpoints
-
-    @property
-    def reads(self) -> ReadTurns:
-        """The turns of those who read."""
-        return self.plane.reads
 
     @override
     def samples(self) -> list[Sample]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.http.tokens import Tokens
-from rgd.adapters.http.turns import READS_MAX, READS_WAITING_MAX
 from rgd.errors import ConfigError, Fault
 from rgd.ports.door import Ungoverned, is_loopback
 
@@ -18,6 +17,9 @@ from rgd.ports.door import Ungoverned, is_loopback
 SOURCE: Final = "settings"
 
 _PORT_MAX: Final = 65535
+
+#: Calls of the scope `read` in work at once; the next one is answered 503.
+READS_MAX: Final = 136
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,8 @@ class HttpSettings:
     unread_max_bytes: int = 64 << 20
     #: Most bytes of bodies in work, of all connections together; beyond: 503.
     bodies_max_bytes: int = 64 << 20
-    #: Most calls of the scope `read` in work at once, and of those that may wait; no setting of the operator.
+    #: Most calls of the scope `read` in work at once; no setting of the operator.
     reads_max: int = READS_MAX
-    reads_waiting_max: int = READS_WAITING_MAX
     #: How long `close` waits for requests in flight.
     close_timeout_s: float = 5.0
 

@@ -16,7 +16,7 @@ from rgd.adapters.http.answers import ItemReason, Reason, item_reason
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import SettleBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
-from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode, json_reply
+from rgd.adapters.http.reply import Answering, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
@@ -58,19 +58,16 @@ class Settle:
         if not self._turns.take():
             await self._turns.next()
         items = _many.read(body, self._batch_max)
-        written: list[bytes] = []
         answers: list[SettleAnswer | ItemReason] = []
         work = 0
         for item in items:
             if work >= SLICE_WORK:
-                written.append(encode(answers)[1:-1])
-                answers, work = [], 0
+                work = 0
                 await self._turns.next()
             answer = self._answer_item(item)
             answers.append(answer)
             work += _FAULT_WORK if isinstance(answer, ItemReason) else 1
-        written.append(encode(answers)[1:-1])
-        return Reply(body=array_of(written))
+        return json_reply(answers)
 
     def _answer_item(self, item: SettleBody | msgspec.Raw) -> SettleAnswer | ItemReason:
         try:

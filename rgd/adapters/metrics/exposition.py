@@ -1,11 +1,9 @@
 """Rendering a scrape: the declared metrics, their samples, and the process's own.
 
-Law: a scrape never holds up the event loop: it is rendered in slices of `SLICE_SERIES` samples or lines,
-and rests after each. It shows exactly the declared names, in the text format or, where it is asked for, in
-OpenMetrics. One scrape is rendered at a time.
+Law: a scrape holds up the event loop for `SLICE` samples at a time. It shows exactly the declared names, in the text
+format or, where it is asked for, in OpenMetrics. One scrape is rendered at a time.
 
-Histograms are counted as they are observed; everything else is read when it is scraped. It is all done on
-the loop: a thread would take the interpreter from it for as long at a time as a slice is.
+Histograms are counted as they are observed; everything else is read when it is scraped.
 """
 
 import asyncio
@@ -32,22 +30,13 @@ from rgd.adapters.metrics.metric import Metric, MetricType
 from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS, METRICS, ROUND_SECONDS
 from rgd.adapters.metrics.series import Series
 from rgd.adapters.metrics.times import Times
-from rgd.ports.metrics import MetricsSource, Rest, Sample
+from rgd.ports.metrics import MetricsSource, Sample
 
-#: Samples or lines in a slice: about 0.5 ms.
-SLICE_SERIES: Final = 112
+#: Samples that are read or written at a time: some 3 ms.
+SLICE: Final = 512
 
-#: Bodies that are joined in a thread: from this size on `bytes.join` needs no interpreter.
-LARGE_BYTES: Final = 1 << 20
-
-_OPENMETRICS: Final = "application/openmetrics-text"
 #: What OpenMetrics ends with, once.
 _END: Final = b"# EOF\n"
-
-
-async def next_turn(_work: int) -> None:
-    """Rest for one turn of the event loop."""
-    await asyncio.sleep(0)
 
 
 class Exposition:
@@ -101,44 +90,49 @@ class Exposition:
         """Count a check of all backlogs that took so long."""
         self._backlog_check_here.observe(seconds)
 
-    async def render(self, accept: str, rest: Rest = next_turn) -> tuple[bytes, str]:
+    async def render(self, accept: str) -> tuple[bytes, str]:
         """Body and content type of a scrape.
 
         Args:
             accept: the header, "" where there is none.
-            rest: awaited after each slice, with the samples or lines that it had.
 
         Raises:
             UndeclaredMetric: the source gave what nobody declared.
         """
         encode, content_type = choose_encoder(accept)
-        is_openmetrics = content_type.startswith(_OPENMETRICS)
         written: list[bytes] = []
         async with self._turn:
-            await self._take(rest)
+            await self._take()
             for metric in METRICS:
-                if metric.type is MetricType.HISTOGRAM:
-                    families = _without_created(self._histograms[metric.name])
-                    written.append(encode(_Shown(families)).removesuffix(_END))
-                    continue
-                written.append(_HEADS[is_openmetrics][metric.name])
-                for lines in self._series.lines(metric, SLICE_SERIES):
+                for lines in self._written(metric, encode):
                     written.append(lines)
-                    await rest(lines.count(b"\n"))
+                    await asyncio.sleep(0)
         # Ends as the format wants it.
         written.append(encode(self._process))
-        if sum(map(len, written)) < LARGE_BYTES:
-            return b"".join(written), content_type
-        # Joining so much lets the interpreter go, but would hold the loop.
+        # Joining many MiB lets the interpreter go, but would hold the loop.
         return await asyncio.to_thread(b"".join, written), content_type
 
-    async def _take(self, rest: Rest) -> None:
+    async def _take(self) -> None:
         self._series.begin()
         samples = chain.from_iterable(samples_of() for samples_of in self._sources)
-        while part := list(islice(samples, SLICE_SERIES)):
+        while part := list(islice(samples, SLICE)):
             self._series.take(part)
-            await rest(len(part))
+            await asyncio.sleep(0)
         self._series.end()
+
+    def _written(self, metric: Metric, encode: Callable[[Collector], bytes]) -> Iterator[bytes]:
+        """The head of a metric, then its lines, some at a time."""
+        if metric.type is MetricType.HISTOGRAM:
+            families = _without_created(self._histograms[metric.name])
+            yield encode(_Shown(families)).removesuffix(_END)
+            return
+        family = _FAMILY_TYPES[metric.type](metric.name, metric.help, labels=metric.labels)
+        head = encode(_Shown([family])).removesuffix(_END)
+        yield head
+        samples = self._series.samples(metric)
+        while part := list(islice(samples, SLICE)):
+            family.samples = part
+            yield encode(_Shown([family])).removesuffix(_END).removeprefix(head)
 
 
 class _Shown(Collector):
@@ -159,22 +153,6 @@ _FAMILY_TYPES: Final[
     MetricType.GAUGE: GaugeMetricFamily,
     MetricType.UNKNOWN: UnknownMetricFamily,
 }
-
-
-def _heads(accept: str) -> dict[str, bytes]:
-    """Name, type and help of each metric, as they stand before its lines."""
-    encode, _ = choose_encoder(accept)
-    return {
-        metric.name: encode(
-            _Shown([_FAMILY_TYPES[metric.type](metric.name, metric.help, labels=metric.labels)])
-        ).removesuffix(_END)
-        for metric in METRICS
-        if metric.type is not MetricType.HISTOGRAM
-    }
-
-
-#: By whether the format is OpenMetrics.
-_HEADS: Final = {False: _heads(""), True: _heads(_OPENMETRICS)}
 
 
 def _histogram(metric: Metric) -> Histogram:

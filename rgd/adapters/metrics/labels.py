@@ -60,15 +60,13 @@ class OwnSeries:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        #: With the number of the last scrape that each was present in: thousands of names are neither
-        #: copied nor cleared all at once.
-        self._own: dict[Hashable, int] = {}
-        self._scrape = self._present = 0
+        self._own: set[Hashable] = set()
+        #: Those of them that this scrape has.
+        self._present: set[Hashable] = set()
 
     def begin(self) -> None:
         """A scrape begins."""
-        self._scrape += 1
-        self._present = 0
+        self._present = set()
 
     def shown(self, value: str, within: Hashable = None) -> str:
         """The value to show: itself, or `other`; the first in line gets a series that is free.
@@ -78,23 +76,17 @@ class OwnSeries:
             within: what it is counted with, if it is not counted by itself.
         """
         key = value if within is None else (within, value)
-        seen = self._own.get(key)
-        if seen is not None:
-            if seen != self._scrape:
-                self._own[key] = self._scrape
-                self._present += 1
-            return value
-        # A group that is called `other` is counted with them.
-        if value == OTHER or len(self._own) >= self._most:
-            return OTHER
-        self._own[key] = self._scrape
-        self._present += 1
+        if key not in self._own:
+            # A group that is called `other` is counted with them.
+            if value == OTHER or len(self._own) >= self._most:
+                return OTHER
+            self._own.add(key)
+        self._present.add(key)
         return value
 
     def end(self) -> None:
         """The scrape is whole: free the series of values that were missing."""
-        if self._present < len(self._own):
-            self._own = {key: seen for key, seen in self._own.items() if seen == self._scrape}
+        self._own = self._present
 
 
 class Carried:

@@ -24,7 +24,6 @@ from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
-from rgd.ports.metrics import Rest
 from tests.support.running_daemon import RunningDaemon
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -171,7 +170,7 @@ def operation_of(description: Mapping[str, Any], method: str, path: str) -> Any:
     raise AssertionError(f"{method} {path} is not described")
 
 
-async def metrics(accept: str, rest: Rest) -> tuple[bytes, str]:
+async def metrics(accept: str) -> tuple[bytes, str]:
     """A page that says what it was asked for."""
     return f"rgd_up 1 # {accept}\n".encode(), METRICS_TYPE
 

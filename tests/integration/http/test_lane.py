@@ -260,20 +260,29 @@ async def test_a_change_goes_on_without_the_client_that_asked_for_it(
 async def test_a_read_ends_with_the_client_that_asked_for_it(
     server_type: type[HttpServer],
 ) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def hanging(_accept: str) -> tuple[bytes, str]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
     async with (
-        open_door(HttpSettings(port=0), server_type=server_type) as door,
+        open_door(HttpSettings(port=0), page=hanging, server_type=server_type) as door,
         asyncio.timeout(60),
-        door.server.reads.taken(),
     ):
         _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-        before = door.server.reads.calls
         # Whatever a caller says beside it.
         body = b"2e000\r\n" + b" " * 0x2E000 + b"\r\n0\r\n\r\n"
-        head = b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         writer.write(head + body)
-        await until(lambda: door.server.reads.calls == before + 1)
+        await begun.wait()
         reset(writer)
-        await until(lambda: door.server.reads.calls == before)
+        await ended.wait()
+        await until(lambda: figure(door, "rgd_http_connections") == 0)
     assert door.observed == []
     assert figure(door, "rgd_http_body_bytes") == 0
 

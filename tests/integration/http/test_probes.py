@@ -10,7 +10,6 @@ import pytest
 from rgd.adapters.http.scrapes import SCRAPES_MAX
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.answers import Health
-from rgd.ports.metrics import Rest
 from tests.integration.http.door import METRICS_TYPE, Door, Observed, open_door
 
 
@@ -71,7 +70,7 @@ async def test_only_so_many_scrapes_are_under_way() -> None:
     go_on = asyncio.Event()
     begun = asyncio.Semaphore(0)
 
-    async def slow(accept: str, rest: Rest) -> tuple[bytes, str]:
+    async def slow(accept: str) -> tuple[bytes, str]:
         begun.release()
         await go_on.wait()
         return b"", METRICS_TYPE
@@ -95,7 +94,7 @@ async def test_only_so_many_scrapes_are_under_way() -> None:
 
 
 async def test_a_scrape_that_fails_is_500_and_leaves_room_for_the_next() -> None:
-    async def broken(accept: str, rest: Rest) -> tuple[bytes, str]:
+    async def broken(accept: str) -> tuple[bytes, str]:
         raise RuntimeError("no page")
 
     async with open_door(HttpSettings(port=0), page=broken) as door:
@@ -132,7 +131,7 @@ async def test_every_answer_is_counted_under_its_route(door: Door) -> None:
 async def test_a_page_of_many_mebibytes_comes_whole() -> None:
     page = b"".join(b"figure_%d 1\n" % number for number in range(200_000))
 
-    async def render(_accept: str, _rest: Rest) -> tuple[bytes, str]:
+    async def render(_accept: str) -> tuple[bytes, str]:
         return page, METRICS_TYPE
 
     async with open_door(HttpSettings(port=0), page=render) as door:

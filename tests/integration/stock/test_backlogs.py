@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from rgd.core.backlog.model import QuotaType
+from rgd.views.topic_stats import with_partition
 from tests.integration.stock.backlog_house import BlankingProxy, Polled, Topics, polled_by
 from tests.integration.stock.stock_house import TIMEOUT_S
 from tests.support.pulsar_standalone import PulsarStandalone
@@ -81,11 +82,10 @@ def rgd_says(house: Polled, topic: str) -> dict[str, Any]:
     backlogs = house.daemon.backlogs
     told = backlogs.stats(topic)
     if told is None:
-        together, parts = backlogs.partition_sum(topic), backlogs.partitions_of(topic)
+        told, parts = backlogs.no_partitions(topic), backlogs.partitions_of(topic)
         assert parts
         for one in filter(None, map(backlogs.stats, parts)):
-            together.add(one)
-        told = together.stats()
+            told = with_partition(told, one)
     return {SIZE: told.limit_size, TIME: told.limit_time, AGE: told.age_s, NAME: told.oldest}
 
 

@@ -1,4 +1,4 @@
-"""Groups in slices: what is shown together is what each shows alone, and no slice has more than its work.
+"""Groups: what is shown together is what each shows alone.
 
 The JSON of it is tested in tests/integration/http.
 """
@@ -11,8 +11,8 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Rates
 from rgd.core.units import Kind, to_units
-from rgd.views.groups import SLICE_WORK, group_slice, group_view
-from rgd.views.model import GroupView, RatesView
+from rgd.views.groups import group_view, group_views
+from rgd.views.model import RatesView
 from tests.unit.core.values import key, ms
 from tests.unit.views.conftest import NAMES, START
 
@@ -24,21 +24,8 @@ def units(given: Rates) -> RatesView:
     )
 
 
-def all_slices(broker: Broker, names: list[str]) -> list[GroupView]:
-    """The views of all these groups, slice by slice."""
-    views: list[GroupView] = []
-    done = 0
-    while done < len(names):
-        part = group_slice(broker, names[done:], ms(4100))
-        assert part.done >= 1
-        assert part.work <= SLICE_WORK or part.done == 1
-        done += part.done
-        views += part.views
-    return views
-
-
 def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:
-    for view in all_slices(broker, NAMES):
+    for view in group_views(broker, NAMES, ms(4100)):
         for kind, of_kind in ((Kind.PUBLISH, view.publish), (Kind.DISPATCH, view.dispatch)):
             held, shares = (
                 broker.usage.rows(key(view.group, kind)),
@@ -67,4 +54,4 @@ def test_a_group_that_does_not_exist_is_said_to() -> None:
     broker = Broker(BrokerSettings(Sender("b1", 1)), START)
     with pytest.raises(UnknownGroup):
         group_view(broker, "gold", START)
-    assert group_slice(broker, ["gold"], START).views == []
+    assert group_views(broker, ["gold"], START) == []

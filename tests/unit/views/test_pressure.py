@@ -11,7 +11,7 @@ from rgd.views.live_model import GoneView
 from rgd.views.pressure import (
     Pressure,
     coloured_of,
-    tables,
+    table_of,
 )
 from tests.unit.core.values import key, ms, rates, report, usage
 from tests.unit.views.conftest import START
@@ -40,8 +40,7 @@ def test_of_many_brokers_those_that_want_most_have_a_colour() -> None:
     names = [f"c{at:02}" for at in range(12)]
     for at, name in enumerate(names):
         broker.handle(MessageReceived(ms(30 + at), report(name, usage(at + 1), full=True)))
-    found = list(tables(broker, [key("gold")]))
-    assert coloured_of(found) == tuple(names[-8:])
+    assert coloured_of(table_of(broker, [key("gold")])) == tuple(names[-8:])
 
 
 def test_a_member_that_says_nothing_for_a_round_and_a_half_is_silent() -> None:

@@ -20,7 +20,6 @@ from rgd.adapters.http.pulsar_admin.places import (
 )
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
-from rgd.adapters.http.turns import Turns
 from rgd.core.policies.model import NOT_SET
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
@@ -29,9 +28,8 @@ from rgd.ports.daemon import Daemon
 class NamespaceCalls:
     """What there is."""
 
-    def __init__(self, daemon: Daemon, turns: Turns) -> None:
+    def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self._turns = turns
 
     async def clusters(self, _call: Call) -> Reply:
         """The one cluster."""
@@ -45,16 +43,14 @@ class NamespaceCalls:
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
-        return await names_reply(
-            call, chain(snapshot.attach.tenants, snapshot.index.existing), self._turns
-        )
+        return names_reply(call, chain(snapshot.attach.tenants, snapshot.index.existing))
 
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
         if not is_tenant(snapshot, tenant):
             raise TenantMissing("Tenant not found")
-        return await names_reply(call, snapshot.index.namespaces_of(tenant), self._turns)
+        return names_reply(call, snapshot.index.namespaces_of(tenant))
 
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""

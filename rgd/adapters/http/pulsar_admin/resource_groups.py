@@ -18,7 +18,6 @@ from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import Turns
 from rgd.core.errors import GroupInUse, UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rate, Rates
 from rgd.core.policies.names import check_entity
@@ -34,15 +33,14 @@ _body = BodyDecoder(ResourceGroupBody, names_once=False)
 class ResourceGroupCalls:
     """Resource groups in Pulsar's words."""
 
-    def __init__(self, daemon: Daemon, writing: asyncio.Lock, turns: Turns) -> None:
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
         self._daemon = daemon
-        self._turns = turns
         #: As in `attachments`: nothing is attached while it is looked whether something is.
         self._writing = writing
 
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
-        return await names_reply(call, self._daemon.snapshot().groups, self._turns)
+        return names_reply(call, self._daemon.snapshot().groups)
 
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""

@@ -39,7 +39,6 @@ from rgd.adapters.http.pulsar_admin.topic_stats import (
     TopicStatsCalls,
 )
 from rgd.adapters.http.reply import NO_CONTENT, Handler
-from rgd.adapters.http.turns import Turns
 from rgd.adapters.http.usual import BAD_BODY, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
 from rgd.core.policies.model import BacklogType
 from rgd.ports.daemon import Daemon
@@ -81,13 +80,12 @@ class PulsarAdmin:
     daemon: Daemon
     #: Held while groups are deleted or attached to.
     writing: asyncio.Lock
-    turns: Turns
 
 
 def endpoints(admin: PulsarAdmin) -> Iterator[Endpoint]:
     """Every call under `/admin/v2`."""
-    yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing, admin.turns))
-    yield from _namespaces(NamespaceCalls(admin.daemon, admin.turns))
+    yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing))
+    yield from _namespaces(NamespaceCalls(admin.daemon))
     yield from _dynamic_config(DynamicConfigCalls(admin.daemon))
     yield from _attachments(admin, _Place("a tenant", _TENANT), attachments.TENANTS)
     yield from _of_namespaces(admin)
@@ -130,7 +128,7 @@ def _of_topics(admin: PulsarAdmin, domain: str) -> Iterator[Endpoint]:
     yield from _publish(place, publish, absent=204)
     yield from _backlog(place, BacklogCalls(daemon, backlog_quotas.topic(domain)))
     yield from _attachments(admin, place, attachments.topics(domain))
-    yield from _stats(place, TopicStatsCalls(daemon, domain, admin.turns))
+    yield from _stats(place, TopicStatsCalls(daemon, domain))
 
 
 def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:

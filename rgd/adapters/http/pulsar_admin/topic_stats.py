@@ -3,28 +3,26 @@
 Law: the fields have Pulsar's names and meanings (PIP-323, PIP-406), so that `pulsar-admin topics
 stats` prints them, and rgd's own level, the resource group, has two beside the six of PIP-406. What rgd does not see
 (producers, consumers, rates) is absent. A topic exists while its backlog is reported or its dispatch was throttled lately;
-a subscription whose backlog was not reported has one of 0. Of several partitions all counts are summed, in slices. No number is
+a subscription whose backlog was not reported has one of 0. Of several partitions all counts are summed. No number is
 beyond Java's `long`.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from operator import add
 from typing import Any, Final
 
 from msgspec import Struct
 
-from rgd.adapters.http.paging import Page, page_names
 from rgd.adapters.http.plane_errors import BacklogMissing
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
-from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, encode, json_reply
-from rgd.adapters.http.turns import SLICE_WORK, Turns
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.core.buckets.decision import Level
 from rgd.core.units import COUNT_MAX, Dimension
 from rgd.ports.backlogs import BacklogDoor
 from rgd.ports.daemon import Daemon
-from rgd.views.topic_stats import TopicStats
+from rgd.views.topic_stats import TopicStats, with_partition
 
 #: The counters of PIP-406, in the order of their fields.
 _THROTTLED: Final = tuple(
@@ -32,9 +30,6 @@ _THROTTLED: Final = tuple(
     for level in (Level.SUBSCRIPTION, Level.TOPIC, Level.BROKER, Level.RESOURCE_GROUP)
     for dimension in (Dimension.MESSAGES, Dimension.BYTES)
 )
-
-#: All names, in their order.
-_WHOLE: Final = Page(None)
 
 
 class SubscriptionStatsAnswer(Struct, rename="camel", frozen=True):
@@ -91,14 +86,12 @@ class TopicStatsCalls:
     Args:
         daemon: what is known of backlogs, and of throttled dispatch.
         domain: `persistent` or `non-persistent`; of the latter no backlog is ever known.
-        reads: waited for after each slice of many partitions.
     """
 
-    def __init__(self, daemon: Daemon, domain: str, reads: Turns) -> None:
+    def __init__(self, daemon: Daemon, domain: str) -> None:
         self._daemon = daemon
         self._door = daemon.backlogs
         self._naming: Naming = topic_named(domain)
-        self._reads = reads
 
     async def stats(self, call: Call) -> Reply:
         """One topic, or one partition."""
@@ -111,77 +104,42 @@ class TopicStatsCalls:
     async def partitioned_stats(self, call: Call) -> Reply:
         """All known partitions of a topic."""
         topic = self._naming(call).topic
-        known = self._door.partitions_of(topic) + self._daemon.throttled_partitions(topic)
-        names, _ = await page_names(known, _WHOLE, self._reads)
-        # As in Pulsar, each is shown unless that is declined.
-        is_each = call.query.get("perPartition", "true").lower() != "false"
-        together, counts = self._door.partition_sum(topic), _Counts()
-
-        def part(name: str) -> tuple[int, bytes]:
-            stats = self._stats_of(name)
-            if stats is None:
-                return 1, b""
-            together.add(stats)
-            self._count(name, counts)
-            return _work(stats), encode(self._shown(stats)) if is_each else b""
-
-        partitions = await self._object(names, part)
+        names = {*self._door.partitions_of(topic), *self._daemon.throttled_partitions(topic)}
         if not names:
             raise _missing("Partitioned topic", topic)
-        stats = together.stats()
-        messages = dict.fromkeys(counts, 0) | stats.messages
-        named, _ = await page_names(messages, _WHOLE, self._reads)
-        subscriptions = await self._object(
-            named, lambda name: (1, encode(_subscription(messages[name], counts[name])))
+        # As in Pulsar, each is shown unless that is declined.
+        is_each = call.query.get("perPartition", "true").lower() != "false"
+        whole, counts = self._door.no_partitions(topic), _Counts()
+        partitions: dict[str, TopicStatsAnswer] = {}
+        for name in sorted(names):
+            stats = self._stats_of(name)
+            if stats is not None:
+                whole = with_partition(whole, stats)
+                self._count(name, counts)
+                if is_each:
+                    partitions[name] = self._shown(stats)
+            # There may be as many as a broker keeps topics.
+            await asyncio.sleep(0)
+        return json_reply(
+            PartitionedStatsAnswer(
+                **self._fields(whole),
+                subscriptions=_subscriptions(whole, counts),
+                metadata=PartitionedMetadata(len(names)),
+                partitions=partitions,
+            )
         )
-        fields = self._fields(stats)
-        shown = encode(PartitionedStatsAnswer(**fields, metadata=PartitionedMetadata(len(names))))
-        # Text in JSON has no bare quotes, so these stand where the two are empty.
-        head, _, rest = shown.partition(b'"subscriptions":{}')
-        middle, _, end = rest.partition(b'"partitions":{}')
-        pieces = (
-            head,
-            b'"subscriptions":',
-            subscriptions,
-            middle,
-            b'"partitions":',
-            partitions,
-            end,
-        )
-        # Joining much lets the interpreter go, but would hold the loop.
-        return Reply(200, await asyncio.to_thread(b"".join, pieces))
 
     def _stats_of(self, topic: str) -> TopicStats | None:
         stats = self._door.stats(topic)
         if stats is None and self._daemon.throttled(topic):
             # Nothing but the quota in force is known of its backlog.
-            return self._door.partition_sum(topic).stats()
+            return self._door.no_partitions(topic)
         return stats
-
-    async def _object(
-        self, names: Iterable[str], entry: Callable[[str], tuple[int, bytes]]
-    ) -> bytes:
-        """A JSON object, written in slices; `entry` gives the work of a name and its value, if any."""
-        written: list[bytes] = []
-        work = 0
-        for name in names:
-            points, value = entry(name)
-            if value:
-                written.append(b"%b:%b" % (encode(name), value))
-            work += points
-            if work >= SLICE_WORK:
-                await self._reads.next(work)
-                work = 0
-        return b"{%b}" % await asyncio.to_thread(b",".join, written)
 
     def _shown(self, stats: TopicStats) -> TopicStatsAnswer:
         counts = _Counts()
         self._count(stats.topic, counts)
-        messages = dict.fromkeys(counts, 0) | stats.messages
-        subscriptions = {
-            name: _subscription(one, counts[name]) for name, one in sorted(messages.items())
-        }
-        return TopicStatsAnswer(**self._fields(stats), subscriptions=subscriptions)
+        return TopicStatsAnswer(**self._fields(stats), subscriptions=_subscriptions(stats, counts))
 
     def _fields(self, stats: TopicStats) -> dict[str, Any]:
         """The fields of a topic's answer but for its subscriptions."""
@@ -210,14 +168,12 @@ class _Counts(defaultdict[str, tuple[int, ...]]):
         super().__init__(lambda: (0,) * len(_THROTTLED))
 
 
-def _subscription(messages: int, counts: tuple[int, ...]) -> SubscriptionStatsAnswer:
-    messages = min(messages, COUNT_MAX)
-    return SubscriptionStatsAnswer(messages, messages, *counts)
-
-
-def _work(stats: TopicStats) -> int:
-    """Points of showing and adding a partition."""
-    return 2 * (1 + len(stats.messages))
+def _subscriptions(
+    stats: TopicStats, counts: Mapping[str, tuple[int, ...]]
+) -> dict[str, SubscriptionStatsAnswer]:
+    messages = dict.fromkeys(counts, 0) | stats.messages
+    bounded = ((name, min(one, COUNT_MAX)) for name, one in sorted(messages.items()))
+    return {name: SubscriptionStatsAnswer(one, one, *counts[name]) for name, one in bounded}
 
 
 def _missing(what: str, topic: str) -> BacklogMissing:

@@ -48,7 +48,6 @@ from rgd.ports.exchange import ExchangeDown
 from rgd.views.model import (
     BrokerView,
     ExplainView,
-    GroupSlice,
     GroupView,
     KindView,
     RatesView,
@@ -58,9 +57,6 @@ from tests.support.limiter_alone import LimiterAlone, whole
 
 #: When a small daemon begins, ms since 1970.
 UNIX_MS = 1_800_000_000_000
-
-#: Groups in a slice of work.
-GROUPS_SLICE = 2
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 
@@ -188,10 +184,8 @@ class SmallDaemon:
             topics=tuple(attached.topics),
         )
 
-    def groups(self, names: Sequence[str]) -> GroupSlice:
-        part = names[:GROUPS_SLICE]
-        views = [self.group(name) for name in part if name in self._snapshot.groups]
-        return GroupSlice(views, len(part), len(part))
+    def groups(self, names: Sequence[str]) -> list[GroupView]:
+        return [self.group(name) for name in names if name in self._snapshot.groups]
 
     def broker_names(self) -> list[str]:
         return [*reversed(self.peers), self.broker]

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from rgd.adapters.http.live import Live
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.live_door import LiveDoor
 
@@ -30,7 +29,7 @@ class Newest:
 
 
 async def test_all_streams_send_one_message_that_is_made_once() -> None:
-    live = Live(cast("Daemon", None), cast("LiveDoor", Newest()), Turns())
+    live = Live(cast("Daemon", None), cast("LiveDoor", Newest()))
     async with live.stream(CALL) as one, live.stream(CALL) as other:
         message = await anext(one)
         assert message == b'id: 7\ndata: {"number":7}\n\n'

@@ -1,38 +1,25 @@
-"""Pages of names: in order, none repeated, none left out, in slices."""
-
-import math
+"""Pages of names: in order, none repeated, none left out."""
 
 import pytest
 from multidict import MultiDict
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.paging import (
-    MERGED_SLICE,
-    NAMES_SLICE,
-    Page,
-    page_names,
-    page_of,
-)
+from rgd.adapters.http.paging import Page, page_names, page_of
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.turns import Turns
 
 
 def call(*said: tuple[str, str]) -> Call:
     return Call({}, {}, b"", MultiDict(said))
 
 
-async def test_a_hundred_thousand_names_are_put_in_order_in_slices() -> None:
-    turns = Turns()
-    names = [f"group-{number:06}" for number in range(100_000)]
+def test_names_are_in_order_each_once_and_the_page_says_whether_there_are_more() -> None:
+    names = [f"group-{number}" for number in range(1000, 1100)]
+    mixed = ["", *reversed(names), *names]
 
-    page, has_more = await page_names(reversed(names), Page(100), turns)
-    assert (page, has_more) == (names[:100], True)
-    slices = math.ceil(len(names) / NAMES_SLICE)
-    assert turns.given == slices
-
-    everything, has_more = await page_names(reversed(names), Page(None), turns)
-    assert (everything, has_more) == (names, False)
-    assert turns.given == 2 * slices + math.ceil(len(names) / MERGED_SLICE)
+    assert page_names(mixed, Page(100)) == (names, False)
+    assert page_names(mixed, Page(99)) == (names[:99], True)
+    assert page_names(mixed, Page(None, after=names[7])) == (names[8:], False)
+    assert page_names(mixed, Page(2, prefix="group-105")) == (names[50:52], True)
 
 
 @pytest.mark.parametrize(

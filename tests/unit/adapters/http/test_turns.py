@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rgd.adapters.http.errors import Overloaded
-from rgd.adapters.http.turns import WAITING_MAX, ReadTurns, Turns
+from rgd.adapters.http.turns import WAITING_MAX, Turns
 
 
 async def test_all_who_work_get_equal_parts() -> None:
@@ -33,31 +33,6 @@ async def test_a_turn_is_one_callers_and_only_so_many_wait_for_theirs() -> None:
     await asyncio.gather(*waiting)
     await _let_run()
     assert turns.take()
-
-
-async def test_so_many_read_so_many_wait_and_the_next_comes_back() -> None:
-    turns, go_on, at_work = ReadTurns(at_once=2, waiting=3), asyncio.Event(), 0
-
-    async def read() -> None:
-        nonlocal at_work
-        async with turns.taken():
-            at_work += 1
-            await go_on.wait()
-            at_work -= 1
-
-    reads = [asyncio.ensure_future(read()) for _ in range(5)]
-    await _let_run()
-    assert at_work == 2
-    with pytest.raises(Overloaded, match="2 reads are in work and 3 wait"):
-        await read()
-    # One that gives up makes room for another.
-    reads.pop().cancel()
-    await _let_run()
-    reads.append(asyncio.ensure_future(read()))
-    go_on.set()
-    await asyncio.gather(*reads)
-    assert at_work == 0
-    await read()
 
 
 async def _let_run() -> None:

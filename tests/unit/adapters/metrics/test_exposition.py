@@ -3,6 +3,7 @@
 Prometheus itself does not run here; the figures' meaning is tested where they are counted.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from rgd.adapters.metrics import labels
-from rgd.adapters.metrics.exposition import Exposition
+from rgd.adapters.metrics.exposition import SLICE, Exposition
 from rgd.adapters.metrics.metric import MetricType
 from rgd.adapters.metrics.registry import METRICS
 from rgd.adapters.metrics.series import UndeclaredMetric
@@ -164,3 +165,24 @@ class TestTooManyGroups:
         assert await self.admitted_by_group(exposition) == {"a": 1, "other": 38}
         # The series that came free is given away from the next scrape on.
         assert await self.admitted_by_group(exposition) == {"a": 1, "d": 9, "other": 38}
+
+
+async def test_the_loop_goes_on_while_many_series_are_read_and_written(
+    figures: Figures, exposition: Exposition
+) -> None:
+    name = "rgd_subscription_dispatch_throttled_seconds_total"
+    labels_of = ("standalone", "acme", "acme/orders", "persistent://acme/orders/eu")
+    figures.now = [Sample(name, (*labels_of, f"s-{at}"), at) for at in range(2000)]
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    body, _ = await exposition.render("")
+    counting.cancel()
+    assert body.count(f"\n{name}{{".encode()) == 2000
+    assert turns > len(METRICS) + 2 * 2000 / SLICE

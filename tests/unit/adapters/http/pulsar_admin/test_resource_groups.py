@@ -11,7 +11,6 @@ import pytest
 
 from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls, resource_group_of
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.turns import Turns
 from rgd.core.policies.model import Group, Limit
 from tests.unit.adapters.http.small_daemon import SmallDaemon, rates
 
@@ -23,7 +22,7 @@ def daemon() -> SmallDaemon:
 
 @pytest.fixture
 def admin(daemon: SmallDaemon) -> ResourceGroupCalls:
-    return ResourceGroupCalls(daemon, asyncio.Lock(), Turns())
+    return ResourceGroupCalls(daemon, asyncio.Lock())
 
 
 async def put(admin: ResourceGroupCalls, name: str, body: object) -> None:
