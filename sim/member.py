@@ -27,7 +27,6 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.exchange.numbered_names import NumberedNames
-from rgd.core.exchange.rate_words import coded
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
@@ -153,9 +152,9 @@ class CoreBrain:
 
 
 class Dictionary:
-    """The numbers that a member's messages have in place of names, and their words for rates, as on the wire.
+    """The numbers that a member's messages have in place of names, as on the wire.
 
-    (`rgd.wire.name_dictionary`, `rgd.wire.rate_columns`; here a receiver never misses a name.)
+    (`rgd.wire.name_dictionary`; here a receiver never misses a name.)
     """
 
     def __init__(self) -> None:
@@ -172,8 +171,7 @@ class Dictionary:
         if groups != self._last[0]:
             numbers = np.array([self._number_of(group) for group in groups], np.int64)
             self._last = groups, NumberedNames(self._table, numbers)
-        rows = replace(message.rows, groups=self._last[1])
-        return replace(message, rows=coded(rows))
+        return replace(message, rows=replace(message.rows, groups=self._last[1]))
 
     def _number_of(self, group: str) -> int:
         number = self._numbers.setdefault(group, len(self._table))

@@ -152,7 +152,7 @@ def _shared_out(
     """[slots] this broker's share by the usage map, and every row with the share of its broker."""
     broker_index = broker.sharing.broker_index
     shared = broker_index.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
-    gathered, topics = broker.usage.gather(slots), broker.usage.topics(slots)
+    gathered = broker.usage.gather(slots)
     group, of_broker = shared.rows.group, shared.rows.broker_index
     of_rows = shared.columns.of_rows.copy()
     for at, table in shared.others:
@@ -161,7 +161,7 @@ def _shared_out(
     # Brokers are indexed in the order of their names, so this sorts the rows of a group by name.
     order = np.lexsort((of_broker, group))
     units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
-    columns = (group[order], of_broker[order], topics[order], *units, of_rows[order])
+    columns = (group[order], of_broker[order], gathered.topics[order], *units, of_rows[order])
     names, age_of = broker_index.names(), _ages(broker, now)
     tables: list[list[RowView]] = [[] for _ in keys]
     for at, index, count, admitted, wanted, share in zip(

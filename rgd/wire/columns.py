@@ -16,7 +16,6 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
-from rgd.core.exchange.rate_words import CodedColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
 from rgd.wire import rate_columns, usage_pb2
 from rgd.wire.errors import Malformed, Reason
@@ -46,11 +45,11 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
 
 def read_amounts(
     proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes
-) -> CodedColumns:
+) -> UsageColumns:
     """Read everything else of a report's rows, whose groups and kinds are known."""
     topics = read_columns([proto], _TOPICS, [len(groups)])[0]
-    words = rate_columns.read(proto, len(groups))
-    return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
+    admitted, wanted = rate_columns.read(proto, len(groups))
+    return UsageColumns(groups, kinds, as_counts(topics, "topics"), admitted, wanted)
 
 
 def checked(numbers: Ints, shape: tuple[int, ...], what: str) -> Ints:

@@ -39,8 +39,8 @@ SENDERS_MAX: Final = 65_536
 #: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
 #: with long names need half of it.
 NAMES_COST_MAX: Final = 192 * 1024 * 1024
-#: What a name takes beside its letters, and a number that may have one, also where rows are kept by it
-#: (`rgd.core.exchange.known_rows`).
+#: What a name takes beside its letters, and a number that may have one, also where slots are kept by it
+#: (`rgd.core.exchange.known_slots`).
 _NAME_COST: Final = 120
 #: What a sender takes in one shard without any name.
 _SENDER_COST: Final = 1_000

@@ -6,8 +6,7 @@ has, or raises `Malformed`.
 
 The high bytes of a column compress well, because they are mostly the magnitude of a rate; the low bytes do
 not. So high and low bytes are apart, and messages and bytes. Demand is the difference of its code to that of
-admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes, and
-the usage map keeps the codes (`rgd.core.exchange.rate_words`).
+admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes.
 """
 
 from typing import Final
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.precision import RATES, RateCodes, codes_of
-from rgd.core.exchange.rate_words import Words, joined
 from rgd.wire import usage_pb2
 from rgd.wire.errors import Malformed, Reason
 
@@ -47,8 +45,8 @@ def write(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
         proto.unmet_low = _low(unmet[unmet > 0])
 
 
-def read(proto: usage_pb2.UsageColumns, count: int) -> Words:
-    """[rows] the codes of what was admitted and wanted, of so many rows.
+def read(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
+    """Each [rows, 2] Milli per second: what was admitted and wanted, of so many rows.
 
     Raises:
         Malformed: columns of other lengths, or a code without a rate.
@@ -58,16 +56,21 @@ def read(proto: usage_pb2.UsageColumns, count: int) -> Words:
     codes |= _bytes_of(proto.admitted_low, 2 * count, "admitted")
     if codes.max(initial=0) > _CODE_MAX:
         raise Malformed(Reason.BAD_NUMBER, "admitted: a code without a rate")
+    admitted = _rates(codes)
     if not proto.unmet_high:
-        return joined(codes, codes)
+        return admitted, admitted
     at, changed = _unmet(proto, count)
     changed += codes.take(at)
     # A difference is less than half of all 16-bit numbers, so a sum below 0 wraps around to one without a rate.
     if changed.max(initial=0) > _CODE_MAX:
         raise Malformed(Reason.BAD_NUMBER, "unmet: a code without a rate")
-    wanted = codes.copy()
-    wanted[at] = changed
-    return joined(codes, wanted)
+    codes[at] = changed
+    return admitted, _rates(codes)
+
+
+def _rates(codes: RateCodes) -> Ints:
+    """[rows, 2] the rates of codes, which are of all messages, then of all bytes."""
+    return RATES.take(codes).reshape(2, -1).T
 
 
 def _high(codes: RateCodes | _Columns) -> bytes:

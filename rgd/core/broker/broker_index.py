@@ -288,7 +288,9 @@ def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:
     order = np.argsort(group, kind="stable")
     return Gathered(
         group=group[order],
-        broker=np.concatenate((rows.broker[is_other], np.full(count, me, np.int32)))[order],
+        broker=np.concatenate((rows.broker[is_other], np.full(count, me)))[order],
+        # Shares do not depend on topics.
+        topics=np.zeros(len(order), np.int64),
         admitted=np.concatenate((rows.admitted[is_other], own.admitted))[order],
         wanted=np.concatenate((rows.wanted[is_other], own.wanted))[order],
     )

@@ -32,7 +32,6 @@ _COLUMNS: Final = (
     "is_given",
     "is_unknown",
     "ignores_admitted",
-    "tickets",
 )
 
 Hashes = NDArray[np.uint64]
@@ -66,10 +65,6 @@ class GroupIndex:
         self.unknown = 0
         #: Requests for a slot that were refused.
         self.refused = 0
-        #: [slots] a new number at each assignment, 0 while the slot is free. A cache of slots
-        #: stores it too, and compares it to detect that a slot was freed.
-        self.tickets: Ints = np.zeros(64, np.int64)
-        self._next_ticket = 1
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -189,7 +184,6 @@ class GroupIndex:
             del self._slots[kind_code(key.kind)][key.group]
         self.unknown -= int(np.count_nonzero(self.is_unknown[slots]))
         self.is_given[slots] = self.is_unknown[slots] = self.ignores_admitted[slots] = False
-        self.tickets[slots] = 0
         self._free.extend(slots.tolist())
 
     def _take(self, key: GroupKey) -> int:
@@ -220,8 +214,6 @@ class GroupIndex:
         self.name_hashes[slots] = [name_hash(key.group) for key in keys]
         self.name_bytes[slots] = [len(key.group) for key in keys]
         self.is_given[slots] = True
-        self.tickets[slots] = np.arange(self._next_ticket, self._next_ticket + len(slots))
-        self._next_ticket += len(slots)
         unknown = [not self.knows(key.group) for key in keys]
         self.is_unknown[slots] = unknown
         self.unknown += sum(unknown)

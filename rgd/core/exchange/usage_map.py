@@ -4,35 +4,31 @@ Laws: it holds exactly what each broker advertised last, including this one (as 
 topic), so all daemons that received the same messages hold the same. A row of zeros removes the
 broker from the group, as in PIP-82.
 
-With shards, a broker's rows of each shard come in reports of their own and are held and hashed separately
+With shards, a broker's rows of each shard come in reports of their own and are hashed separately
 (`rgd.core.exchange.shards`); a row belongs to the shard of its group.
 
-Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by
-group (`group_regions`), and by the numbers of a sender's dictionary encoding (`known_rows`). A
-report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
-the groups that it changed.
+Each broker's rows are arrays sorted by slot (`broker_rows`), and a bit for each slot and broker says whose
+arrays have a row of a group. A name is looked up once (`known_slots`). A report of thousands of rows
+therefore takes a few passes of numpy, and so does gathering the rows of the groups that it changed.
 
 The hash of a broker's rows is computed on demand, and kept until one of them changes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rgd.core.errors import InvariantBroken
+from rgd.core.exchange.broker_rows import Amounts, BrokerRows, RowBrokers, amounts_of
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
-from rgd.core.exchange.group_regions import GroupRegions
-from rgd.core.exchange.known_rows import KnownRows
-from rgd.core.exchange.messages import ALL_ROWS, Report, Span
+from rgd.core.exchange.known_slots import KnownSlots
+from rgd.core.exchange.messages import ALL_ROWS, Report
 from rgd.core.exchange.numbered_names import NumberedNames
-from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.policies.model import GroupKey
-from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
 
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
@@ -53,11 +49,13 @@ class Gathered(NamedTuple):
     Attributes:
         group: [rows] index into the requested list of groups.
         broker: [rows] number of the broker (`UsageMap.number_of`).
+        topics: [rows] number of active topics.
         admitted: [rows, 2] Milli per second; `wanted` likewise.
     """
 
     group: Ints
-    broker: NDArray[np.int32]
+    broker: Ints
+    topics: Ints
     admitted: Ints
     wanted: Ints
 
@@ -67,117 +65,133 @@ class UsageMap:
 
     def __init__(self, index: GroupIndex | None = None) -> None:
         self.index = GroupIndex() if index is None else index
-        self._rows = RowStore()
-        self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
         #: By broker number; "" if the broker was removed, until its number is reused.
         self._names: list[str] = []
         self._free_numbers: list[int] = []
-        #: By broker number, and then by the number of the shard whose reports the rows came in.
-        self._holdings: list[dict[int, BrokerRows]] = []
-        #: By the same two: rows by the numbers of the sender's dictionary encoding.
-        self._known: dict[tuple[int, int], KnownRows] = {}
+        #: By broker number.
+        self._held: list[BrokerRows] = []
+        self._brokers = RowBrokers()
 
     def apply(self, report: Report) -> Ints:
         """Apply a report; returns the slots of groups whose shares may change."""
-        told = report.rows
+        told, shard = report.rows, report.shard.number
         number = self.number_of(report.sender.broker)
         if not len(told) and not report.full:
             return _NO_PLACES
-        holding = self._holding(number, report.shard)
-        slots, rows = self._find(number, report)
-        idle = told.is_idle
-        is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
-        if is_all and not np.count_nonzero(idle) and _are_held(rows):
-            holding.is_partial &= not report.full
-            return self._rewrite(holding, rows, slots, Amounts.of(told))
-        return self._merge(number, report, slots, rows, idle)
+        held, slots = self._held[number], self._slots_of(number, report)
+        at, is_held = held.find(slots)
+        idle, amounts = told.is_idle, amounts_of(told)
+        held.hashes.pop(shard, None)
+        again = (is_held & ~idle).nonzero()[0]
+        changed = self._rewrite(held, at[again], amounts.take(again, 1))
+        gone = self._covered(held.slots, report) if report.full else np.zeros(len(held), np.bool_)
+        gone[at[is_held]] = idle[is_held]
+        gone_slots = self._drop(number, gone)
+        fresh = (~(is_held | idle)).nonzero()[0]
+        fits = self._fits(number, slots[fresh])
+        if report.full and report.span.begin == 0:
+            # A full state starts with the part of the smallest hashes.
+            held.partial.discard(shard)
+        if np.count_nonzero(fits) < len(fits):
+            held.partial.add(shard)
+            fresh = fresh[fits]
+        if len(fresh):
+            held.add(slots[fresh], amounts.take(fresh, 1))
+            self._make_room()
+            self._brokers.add(slots[fresh], number)
+        return np.concatenate((changed, gone_slots, slots[fresh]))
 
     def remove(self, broker: str) -> Ints:
         """Remove a broker and free its number; returns the slots of the groups it had rows in."""
         number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
-        slots = [self._drop(number, shard) for shard in list(self._holdings[number])]
+        slots = self._drop(number, np.ones(len(self._held[number]), np.bool_))
+        self._held[number] = BrokerRows()
         self._names[number] = ""
         self._free_numbers.append(number)
-        return np.concatenate([_NO_PLACES, *slots])
+        return slots
 
     def remove_shard(self, broker: str, shard: Shard) -> None:
         """Remove a broker's rows of one shard, because they are received no longer."""
         number = self._numbers.get(broker)
-        if number is not None and shard.number in self._holdings[number]:
-            self._drop(number, shard.number)
+        if number is not None:
+            held = self._held[number]
+            self._drop(number, self._is_of(held.slots, shard))
+            held.hashes.pop(shard.number, None)
+            held.known.pop(shard.number, None)
+            held.partial.discard(shard.number)
 
     def gather(self, slots: Ints) -> Gathered:
         """The rows of these groups."""
         self._make_room()
-        rows, counts = self._regions.gather(slots)
-        rates = self._rows.rates(rows)
+        broker, group = self._brokers.of(slots)
+        amounts, asked, begin = np.empty((5, len(group)), np.int64), slots.take(group), 0
+        counts = np.bincount(broker, minlength=1).tolist()
+        for held, count in zip(self._held, counts, strict=False):
+            if count:
+                end = begin + count
+                places = held.slots.searchsorted(asked[begin:end])
+                amounts[:, begin:end] = held.amounts.take(places, 1)
+                begin = end
+        order = group.argsort(kind="stable")
+        amounts = amounts.take(order, 1)
         return Gathered(
-            group=np.arange(len(slots)).repeat(counts),
-            broker=self._rows.broker[rows],
-            admitted=rates[:2].T,
-            wanted=rates[2:].T,
+            group=group.take(order),
+            broker=broker.take(order),
+            topics=amounts[0],
+            admitted=amounts[1:3].T,
+            wanted=amounts[3:].T,
         )
-
-    def topics(self, slots: Ints) -> Ints:
-        """[rows] the number of active topics of each row of `gather`, in its order."""
-        self._make_room()
-        rows, _ = self._regions.gather(slots)
-        topics: Ints = self._rows.topics[rows].astype(np.int64)
-        return topics
 
     def counts(self, slots: Ints) -> Ints:
         """[slots] number of rows of each of these groups."""
         self._make_room()
-        return self._regions.counts(slots)
+        return self._brokers.counts(slots)
 
     def rows(self, key: GroupKey) -> Mapping[str, StoredRow]:
         """The rows of one group and kind, by broker."""
         slot = self.index.find(key)
         if slot is None:
             return {}
-        self._make_room()
-        rows, _ = self._regions.gather(np.array([slot]))
-        return {self._names[self._rows.broker[row]]: self._row(row) for row in rows.tolist()}
+        of = self.gather(np.array([slot]))
+        amounts = np.column_stack((of.topics, of.admitted, of.wanted))
+        names = (self._names[number] for number in of.broker.tolist())
+        return dict(zip(names, map(_row, amounts.tolist()), strict=True))
 
     def rows_of(self, broker: str) -> Mapping[GroupKey, StoredRow]:
         """Everything that one broker advertises at present."""
-        rows = [row for holding in self._holdings_of(broker) for row in holding.rows.tolist()]
-        return {self.index.keys[self._rows.slot[row]]: self._row(row) for row in rows}
+        held = self._rows_of(broker)
+        keys = (self.index.keys[slot] for slot in held.slots.tolist())
+        return dict(zip(keys, map(_row, held.amounts.T.tolist()), strict=True))
 
     def count_of(self, broker: str) -> int:
         """Number of rows of one broker."""
-        return sum(map(len, self._holdings_of(broker)))
+        return len(self._rows_of(broker))
 
     def hash_of(self, broker: str, shard: Shard = WHOLE) -> int:
         """The hash of one broker's rows; computed from all of them unless `is_hashed`."""
-        number = self._numbers.get(broker)
-        if number is None:
-            return 0
-        holding = self._holding(number, shard)
-        if holding.hash is None:
-            rows, of = holding.span, self._rows
-            keys = self.index.hashes.take(of.slot[rows])
-            holding.hash = int(row_hashes(keys, of.topics[rows], of.rates(rows)).sum())
-        return holding.hash & HASH_MASK
+        held = self._rows_of(broker)
+        found = held.hashes.get(shard.number)
+        if found is None:
+            is_of = self._is_of(held.slots, shard)
+            keys, amounts = self.index.hashes[held.slots[is_of]], held.amounts.compress(is_of, 1)
+            found = int(row_hashes(keys, amounts[0], amounts[1:]).sum()) & HASH_MASK
+            held.hashes[shard.number] = found
+        return found
 
     def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
         """Whether `hash_of` is cheap: the hash is known, or there are few rows."""
-        number = self._numbers.get(broker)
-        if number is None:
+        held = self._rows_of(broker)
+        if shard.number in held.hashes:
             return True
-        holding = self._holding(number, shard)
-        return holding.hash is not None or len(holding) <= self.index.bounds.hashed_rows_max
+        count = np.count_nonzero(self._is_of(held.slots, shard))
+        return bool(count <= self.index.bounds.hashed_rows_max)
 
     def brokers(self) -> set[str]:
         """Every broker that has a row."""
-        return {
-            name
-            for name, number in self._numbers.items()
-            if any(map(len, self._holdings[number].values()))
-        }
+        return {name for name, number in self._numbers.items() if len(self._held[number])}
 
     def number_of(self, broker: str) -> int:
         """The number of a broker in `Gathered`, valid until the broker is removed."""
@@ -190,13 +204,13 @@ class UsageMap:
         else:
             number = len(self._names)
             self._names.append(broker)
-            self._holdings.append({})
+            self._held.append(BrokerRows())
         self._numbers[broker] = number
         return number
 
     def is_partial(self, broker: str) -> bool:
         """Whether some rows of a broker were not stored: too many, or too many without policies."""
-        return any(holding.is_partial for holding in self._holdings_of(broker))
+        return bool(self._rows_of(broker).partial)
 
     @property
     def brokers_numbered(self) -> int:
@@ -206,90 +220,62 @@ class UsageMap:
     @property
     def live(self) -> int:
         """Number of rows."""
-        return self._rows.live
+        return sum(map(len, self._held))
 
     @property
     def nbytes(self) -> int:
         """Size in bytes of the arrays that hold the map."""
-        held = sum(holding.nbytes for each in self._holdings for holding in each.values())
-        return self._rows.nbytes + self._regions.nbytes + held
+        held = sum(one.slots.nbytes + one.amounts.nbytes for one in self._held)
+        return self._brokers.nbytes + held
 
     def validate(self) -> None:
-        """Check that every row belongs to one broker and one group's list; compares counts only.
+        """Check that brokers have the rows that groups are said to have; compares counts only.
 
         Raises:
             InvariantBroken: the counts differ, which is a bug.
         """
-        held = sum(len(holding) for each in self._holdings for holding in each.values())
-        if not held == self._rows.live == self._regions.live:
-            raise InvariantBroken(
-                f"the usage map has {self._rows.live} rows, {held} of brokers and "
-                f"{self._regions.live} of groups"
-            )
+        of_groups = self._brokers.total()
+        if self.live != of_groups:
+            raise InvariantBroken(f"the usage map has {self.live} rows, and {of_groups} of groups")
 
-    def _holding(self, number: int, shard: Shard) -> BrokerRows:
-        """One broker's rows of one shard."""
-        holding = self._holdings[number].get(shard.number)
-        if holding is None:
-            holding = self._holdings[number][shard.number] = BrokerRows()
-        return holding
-
-    def _holdings_of(self, broker: str) -> Iterable[BrokerRows]:
-        """One broker's rows of each shard."""
+    def _rows_of(self, broker: str) -> BrokerRows:
+        """One broker's rows; none where it is unknown."""
         number = self._numbers.get(broker)
-        return () if number is None else self._holdings[number].values()
+        return BrokerRows() if number is None else self._held[number]
 
-    def _drop(self, number: int, shard: int) -> Ints:
-        """Remove the rows of one shard; returns the slots of their groups."""
-        self._known.pop((number, shard), None)
-        holding = self._holdings[number][shard]
-        slots = holding.slots
-        self._forget(holding, slots, holding.rows)
-        del self._holdings[number][shard]
-        return slots
+    def _is_of(self, slots: Ints, shard: Shard) -> Flags:
+        """[slots] whether the groups are of a shard."""
+        if shard == WHOLE:
+            return np.ones(len(slots), np.bool_)
+        of_shard: Flags = numbers_of(self.index.name_hashes[slots], shard.of) == shard.number
+        return of_shard
 
-    def _find(self, number: int, report: Report) -> tuple[Ints, Places]:
-        """The slots of a report's rows, assigned if needed, and the broker's rows in them."""
-        told, shard, names = report.rows, report.shard, report.rows.groups
-        holding = self._holding(number, shard)
+    def _covered(self, slots: Ints, report: Report) -> Flags:
+        """[slots] whether a full state would have a row of these groups."""
+        is_of, span = self._is_of(slots, report.shard), report.span
+        if span != ALL_ROWS:
+            hashes = self.index.hashes[slots]
+            is_of &= hashes >= np.uint64(span.begin)
+            if span.end < ALL_ROWS.end:
+                is_of &= hashes < np.uint64(span.end)
+        return is_of
+
+    def _slots_of(self, number: int, report: Report) -> Ints:
+        """[rows] the slots of a report's rows, assigned if needed."""
+        told, names, held = report.rows, report.rows.groups, self._held[number]
         # A full state replaces the held rows, so the limit counts only the rows kept of it.
         room = self.index.bounds.unknown_rows_max if report.full else None
         if not isinstance(names, NumberedNames):
-            slots = self._look_up(number, shard, told, room)
-            rows = holding.find(slots)
-            return slots, rows if (rows == NO_ROW).any() else run_of(rows)
-        known = self._known.get((number, shard.number))
-        if known is None or not known.is_of(names):
-            known = self._known[number, shard.number] = KnownRows(number, names.table)
-        steady = known.steady(names, told.kinds, holding)
-        if steady is not None:
-            return steady
-        slots, rows = known.find(names, told.kinds, self._rows, self.index)
-        missing = (rows == NO_ROW).nonzero()[0]
-        if len(missing):
-            unknown = (slots == NO_SLOT).nonzero()[0]
-            if len(unknown):
-                slots[unknown] = self._look_up(number, shard, told.take(unknown), room)
-            rows[missing] = holding.find(slots[missing])
-            held = missing[rows[missing] != NO_ROW]
-            if len(held):
-                self._remember(known, told, held, slots[held], rows[held])
-            if len(held) < len(missing):
-                return slots, rows
-        return slots, known.keep(names, told.kinds, slots, rows, holding.version)
-
-    def _remember(
-        self,
-        known: KnownRows | None,
-        told: UsageColumns,
-        which: Ints,
-        slots: Ints,
-        rows: Ints,
-    ) -> None:
-        """Cache where some of a report's rows are stored, if they have dictionary numbers."""
-        if known is not None and isinstance(told.groups, NumberedNames):
-            names = told.groups.take(which)
-            known.put(names, told.kinds[which], slots, rows, self.index)
+            return self._look_up(number, report.shard, told, room)
+        known = held.known.get(report.shard.number)
+        if known is None or known.table is not names.table:
+            known = held.known[report.shard.number] = KnownSlots(names.table)
+        slots = known.find(names, told.kinds, self.index)
+        unknown = (slots == NO_SLOT).nonzero()[0]
+        if len(unknown):
+            slots[unknown] = self._look_up(number, report.shard, told.take(unknown), room)
+            known.put(names.take(unknown), told.kinds[unknown], slots[unknown], self.index)
+        return slots
 
     def _look_up(self, number: int, shard: Shard, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, looked up by name; `NO_SLOT` also where a group is not of the shard."""
@@ -300,109 +286,49 @@ class UsageMap:
             if np.count_nonzero(missing):
                 room = self._room(number) if room is None else room
                 self.index.give(slots, missing, told.groups, told.kinds, room)
-        if shard != WHOLE:
-            # A broker must not have two rows of one group, one in each of two shards.
-            slots[numbers_of(self.index.name_hashes[slots], shard.of) != shard.number] = NO_SLOT
+        # A broker must not have two rows of one group, one in each of two shards.
+        slots[~self._is_of(slots, shard)] = NO_SLOT
         return slots
 
     def _room(self, number: int) -> int:
         """Number of further rows of groups without policies that a broker may have."""
-        is_unknown, holdings = self.index.is_unknown, self._holdings[number].values()
-        held = sum(int(np.count_nonzero(is_unknown[holding.slots])) for holding in holdings)
-        return max(0, self.index.bounds.unknown_rows_max - held)
+        held = np.count_nonzero(self.index.is_unknown[self._held[number].slots])
+        return max(0, self.index.bounds.unknown_rows_max - int(held))
 
-    def _row(self, row: int) -> StoredRow:
-        rates = self._rows.rates(slice(row, row + 1))[:, 0].tolist()
-        return StoredRow(int(self._rows.topics[row]), Pair(*rates[:2]), Pair(*rates[2:]))
-
-    def _merge(self, number: int, report: Report, slots: Ints, places: Places, idle: Flags) -> Ints:
-        """Apply a report that adds or removes rows; returns the slots whose shares may change."""
-        told, holding, rows = (
-            report.rows,
-            self._holding(number, report.shard),
-            indexes_of(places),
-        )
-        is_stored = rows != NO_ROW
-        gone = rows[is_stored & idle]
-        if report.full:
-            missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
-            gone = np.union1d(gone, missing)
-        kept = (is_stored & ~idle).nonzero()[0]
-        gone_slots = self._rows.slot.take(gone).astype(np.int64)
-        changed = [gone_slots]
-        if len(kept):
-            amounts = Amounts.of(told, kept)
-            changed.append(self._rewrite(holding, rows.take(kept), slots.take(kept), amounts))
-        self._forget(holding, gone_slots, gone)
-        fresh = (~(is_stored | idle)).nonzero()[0]
-        fits = self._kept(number, slots[fresh])
-        holding.is_partial = bool(np.count_nonzero(~fits)) or (
-            # A full state starts with the part of the smallest hashes.
-            holding.is_partial and not (report.full and report.span.begin == 0)
-        )
-        fresh = fresh[fits]
-        if not len(fresh):
-            return np.concatenate(changed)
-        new_slots = slots.take(fresh)
-        new_rows = self._insert(number, holding, new_slots, Amounts.of(told, fresh))
-        known = self._known.get((number, report.shard.number))
-        self._remember(known, told, fresh, new_slots, new_rows)
-        return np.concatenate([*changed, new_slots])
-
-    def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
-        """The rows of one broker whose groups and kinds have hashes in a span."""
-        if span == ALL_ROWS:
-            return holding.rows
-        hashes = self.index.hashes[holding.slots]
-        is_in = hashes >= np.uint64(span.begin)
-        if span.end < ALL_ROWS.end:
-            is_in &= hashes < np.uint64(span.end)
-        return holding.rows[is_in]
-
-    def _kept(self, number: int, slots: Ints) -> Flags:
+    def _fits(self, number: int, slots: Ints) -> Flags:
         """[slots] whether the broker has room for a new row; the slots have no row yet."""
         kept: Flags = slots != NO_SLOT
         # `NO_SLOT` indexes the last slot here, and `kept` masks the result.
         unknown = kept & self.index.is_unknown.take(slots)
         if np.count_nonzero(unknown):
             kept &= ~unknown | (np.cumsum(unknown) <= self._room(number))
-        held = sum(map(len, self._holdings[number].values()))
-        room = self.index.bounds.rows_max - held
+        room = self.index.bounds.rows_max - len(self._held[number])
         if len(kept) > room:
             kept &= np.cumsum(kept) <= room
         return kept
 
-    def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
-        """Overwrite held rows; returns the slots of groups whose shares may change."""
-        if len(slots) == 0:
-            return _NO_PLACES
-        holding.hash = None
-        moves, admits = self._rows.differs(rows, amounts)
-        moves |= admits & ~self.index.ignores_admitted[slots]
-        self._rows.write(rows, amounts)
-        return slots.take(moves.nonzero()[0])
+    def _rewrite(self, held: BrokerRows, places: Ints, amounts: Amounts) -> Ints:
+        """Overwrite rows; returns the slots of groups whose shares may change."""
+        slots = held.slots.take(places)
+        differs = held.amounts.take(places, 1) != amounts
+        moves = (differs[1] | differs[2]) & ~self.index.ignores_admitted[slots]
+        moves |= differs[3] | differs[4]
+        held.amounts[:, places] = amounts
+        return slots.compress(moves)
 
-    def _insert(self, number: int, holding: BrokerRows, slots: Ints, amounts: Amounts) -> Ints:
-        """Add rows of one broker, at most one for each slot; returns the rows."""
-        rows = self._rows.new(number, slots)
-        self._make_room()
-        self._regions.add(slots, rows)
-        holding.add(slots, rows)
-        self._rows.write(rows, amounts)
-        return rows
-
-    def _forget(self, holding: BrokerRows, slots: Ints, rows: Ints) -> None:
-        """Remove rows of one broker, at most one of each slot."""
-        if len(rows) == 0:
-            return
-        self._regions.remove(slots, rows)
-        holding.discard(slots)
-        self._rows.free(rows)
+    def _drop(self, number: int, gone: Flags) -> Ints:
+        """Remove rows of one broker; returns their slots."""
+        held = self._held[number]
+        slots = held.slots[gone]
+        if len(slots):
+            held.keep(~gone)
+            self._brokers.remove(slots, number)
+        return slots
 
     def _make_room(self) -> None:
-        self._regions.make_room(len(self.index), len(self._rows.broker))
+        self._brokers.make_room(len(self._names), len(self.index))
 
 
-def _are_held(rows: Places) -> bool:
-    """Whether no row is missing."""
-    return isinstance(rows, slice) or not np.count_nonzero(rows == NO_ROW)
+def _row(amounts: list[int]) -> StoredRow:
+    topics, *rates = amounts
+    return StoredRow(topics, Pair(*rates[:2]), Pair(*rates[2:]))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.rate_words import rates_of
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import rate_columns
@@ -31,9 +30,9 @@ def written(rows: UsageColumns = ROWS) -> ColumnsProto:
 
 
 def test_rates_come_back() -> None:
-    rates = rates_of(rate_columns.read(written(), len(ROWS)))
-    assert rates[:2].T.tolist() == ROWS.admitted.tolist()
-    assert rates[2:].T.tolist() == ROWS.wanted.tolist()
+    admitted, wanted = rate_columns.read(written(), len(ROWS))
+    assert admitted.tolist() == ROWS.admitted.tolist()
+    assert wanted.tolist() == ROWS.wanted.tolist()
 
 
 @pytest.mark.parametrize("column", ["admitted", "wanted"])
