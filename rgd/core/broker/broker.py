@@ -372,7 +372,7 @@ class Broker:
         # Rounds that were missed are skipped.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
-        self.rounds.begin(now)
+        self.rounds.begin()
 
     def _end_round(self, now: Nanos) -> Iterator[Effect]:
         """Do a piece of a round's end, if one is ending."""

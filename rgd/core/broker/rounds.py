@@ -178,13 +178,13 @@ class Rounds:
         self._advertise(slots, short, measured)
         return rows.take(picked)
 
-    def begin(self, now: Nanos) -> None:
+    def begin(self) -> None:
         """Begin the end of a round."""
         self.is_ending = True
         self._follow_up = _NO_SLOTS
         self.suppression.next_round()
         self._free_dropped()
-        self._pending = self.demand.begin(now)
+        self._pending = self.demand.begin()
         self._shown, self._picked = [], []
 
     def step(self, now: Nanos) -> bool:

@@ -78,11 +78,6 @@ class News:
             one.is_changed = False
         return pack(changed)
 
-    def repeat(self) -> None:
-        """Have all rows in their next page, because what the plane was told may be lost."""
-        for one in self._counted.values():
-            one.counters.is_changed = True
-
     def refused(self, slots: Iterable[int]) -> bytes:
         """[slots, messages or bytes, levels] work refused by each level since the start, int64; all must exist."""
         totals = list(chain.from_iterable(self._counted[slot].refused_totals() for slot in slots))

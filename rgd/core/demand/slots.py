@@ -63,11 +63,8 @@ _DIFFERENCE_OF_SIGMA: Final = 1.128
 class Slots(Columns):
     """State of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli per second."""
 
-    #: The last reading of the counters; whether it holds, unless they are touched; whether the row
-    #: rests (`DemandTable.begin`); demand since the start without the open window, in whole units.
+    #: The last reading of the counters; demand since the start without the open window, in whole units.
     mark: Floats = column(FIELDS)
-    is_read: Flags = column(dtype=np.bool_)
-    rests: Flags = column(dtype=np.bool_)
     wanted_total: Ints = column(PAIR, np.int64)
     #: Marks: begin of the open window, begin of the newest segment, the mark with which the next
     #: slot is compared, end of the newest slot, begin of the open half of a round.

@@ -116,8 +116,6 @@ class DemandTable:
         self._news = news
         self._slots = Slots.empty(_ROWS)
         self._history = History.empty(_ROWS)
-        #: When the last round began to end: the windows of rows that rest are as old.
-        self._began = Nanos(0)
         #: The row, by slot id.
         self._row = np.full(_ROWS, NO_ROW, np.int64)
         self._told = Told.empty(_ROWS)
@@ -148,19 +146,12 @@ class DemandTable:
             columns.reset(rows)
         self._told.slot[rows] = NO_ROW
 
-    def begin(self, now: Nanos) -> Ints:
-        """Begin the end of a round; returns the slot ids of the rows whose windows are to be closed.
-
-        A row rests while its window was closed without a request, the peers have no row of it, and
-        nothing touched its counters since: closing it again would change nothing.
-        """
+    def begin(self) -> Ints:
+        """Begin the end of a round; returns the slot ids of all rows, whose windows are to be closed."""
         touched = np.array(self._news.touched_slots(), np.int64)
         self._make_room(touched)
-        fresh = touched[self._row[touched] == NO_ROW]
-        self._read(fresh)
-        before, self._began = self._began, now
-        self._wake(self._row[touched], before)
-        slots = self._told.slot[: self._rows][~self._slots.rests[: self._rows]]
+        self._read(touched[self._row[touched] == NO_ROW])
+        slots = self._told.slot[: self._rows]
         found: Ints = slots[slots != NO_ROW]
         return found
 
@@ -239,7 +230,6 @@ class DemandTable:
         is_asked = marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         self._rest(rows[~is_asked], now)
         kept = is_asked | is_advertised
-        self._slots.rests[rows] = ~kept
         rows, marks, is_asked = rows[kept], marks[kept], is_asked[kept]
         if not len(rows):
             return None
@@ -311,7 +301,7 @@ class DemandTable:
         fresh = len(slots) - len(taken)
         rows = np.array([*taken, *range(self._rows, self._rows + fresh)], np.int64)
         self._rows += fresh
-        if self._rows > len(self._slots.rests):
+        if self._rows > len(self._slots.flows):
             for columns in (self._slots, self._history, self._told):
                 columns.grow(capacity_for(self._rows))
         self._told.slot[rows], self._row[slots] = slots, rows
@@ -356,24 +346,11 @@ class DemandTable:
         is_new = ~self._slots.flows[rows]
         is_new &= marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         if is_new.any():
-            self._wake(rows[is_new], self._began)
             slots_.start(self._slots, rows[is_new], marks[is_new])
         is_back = self._slots.is_silent[rows]
         is_back &= marks[:, REQUESTS] != self._slots.end[rows, REQUESTS]
         if is_back.any():
             slots_.resume(self._slots, rows[is_back], marks[is_back])
-
-    def _wake(self, rows: Ints, began: Nanos) -> None:
-        """Give rows that rest the window that closing them in each round would have opened.
-
-        Args:
-            rows: of them only those that rest are woken.
-            began: when the last of these rounds began to end.
-        """
-        rows = rows[self._slots.rests[rows]]
-        begun = np.maximum(self._slots.window[rows, AT], began)
-        self._slots.window[rows, AT] = begun
-        self._slots.rests[rows] = False
 
     def _read(self, slots: Ints) -> tuple[Ints, Floats]:
         """Ask for what changed of some rows: those that there are, and [rows, FIELDS] their marks."""

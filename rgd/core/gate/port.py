@@ -6,7 +6,7 @@ Laws:
 - The gate never waits for the plane. What it has to say is in `News`: `dropped` is complete as of the last call that
   returned something, the rest as of a moment ago; it loses nothing.
 - A call is a small piece of the gate's work (some 500 rows), because requests wait until it ends, but for those for all
-  groups at once: `set_policies`, which crosses in parts, `touched_slots` (0.8 ms for 30,000) and, after faults, `repeat`.
+  groups at once: `set_policies`, which crosses in parts, and `touched_slots` (0.8 ms for 30,000).
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -88,7 +88,7 @@ class House:
         return list(told)
 
     def end(self, at: float) -> list[UsageRow]:
-        self.rounds.begin(ms(at))
+        self.rounds.begin()
         self.step_through(at)
         return self.finish()
 

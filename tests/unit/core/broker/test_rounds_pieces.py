@@ -51,7 +51,7 @@ def test_a_round_of_many_groups_ends_in_pieces_each_group_once() -> None:
     house = House(small(piece_rows=PIECE), groups=MANY)
     for name in MANY:
         house.ask(3, at=0, group=name)
-    house.rounds.begin(ms(1000))
+    house.rounds.begin()
     assert house.rounds.is_ending
     assert house.step_through(1000) == 3
     rows = house.finish()
@@ -61,7 +61,7 @@ def test_a_round_of_many_groups_ends_in_pieces_each_group_once() -> None:
     assert house.rounds.suppression.hash_of() == advertised_hash(rows)
     for name in MANY:
         house.ask(3, at=1500, group=name)
-    house.rounds.begin(ms(2000))
+    house.rounds.begin()
     assert house.step_through(2000) == 3
     assert len(house.finish()) == len(MANY)
     assert len(house.log[-1]) == len(MANY)
@@ -72,7 +72,7 @@ def test_a_group_that_comes_between_the_pieces_waits_for_the_next_round() -> Non
     names = list(MANY)
     for name in names[1:]:
         house.ask(3, at=0, group=name)
-    house.rounds.begin(ms(1000))
+    house.rounds.begin()
     house.rounds.step(ms(1000))
     house.ask(7, at=1001, group=names[0])
     house.step_through(1002)
@@ -92,7 +92,7 @@ def test_a_group_that_leaves_between_pieces_is_idle_once(is_told_before: bool) -
         mirror.apply(report("b1", *house.end(1000)))
         for name in names:
             house.ask(13, at=1000, group=name)
-    house.rounds.begin(ms(2000))
+    house.rounds.begin()
     house.rounds.step(ms(2000))
     house.change({"trial": GROUPS["trial"]}, at=2001)
     house.step_through(2002)
