@@ -81,7 +81,7 @@ async def test_only_what_the_table_took_counts_as_written_back() -> None:
             await super().put(key, value)
 
     bus = MemoryBus()
-    policies = table(store := Refusing(bus), "one", refill_s=0.001, read_back_s=0.05)
+    policies = table(store := Refusing(bus), "one", refill_s=0.001, read_back_s=1)
     async with following(policies):
         await policies.change(GOLD, one_more)
         store.refusals_left = 1
