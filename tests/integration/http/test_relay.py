@@ -83,7 +83,7 @@ class Door:
                 await self.go_on.wait()
             yield Reply(body=PAGE if asked.route == "/page" else b"{}")
             self.ended.append("whole")
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):  # the latter between two messages
             self.ended.append("cancelled")
             raise
 
