@@ -100,7 +100,9 @@ class Names:
 
 def numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
     """The distinct names in order, and the number of each row's; null is ''."""
-    encoded = column.combine_chunks().fill_null("").dictionary_encode()
+    if column.null_count:
+        column = column.fill_null("")
+    encoded = column.combine_chunks().dictionary_encode()
     names = np.array(encoded.dictionary.to_pylist(), object)
     order = np.argsort(names)
     number = np.empty(len(names), np.int64)

@@ -62,9 +62,10 @@ class Evaluator:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        is_piece = pc.is_null(pieces["stats"])
-        made = [_passed_on(pieces.filter(pc.invert(is_piece)))]
+        made = [arrow(EVALUATED).empty_table()]
         if pieces["stats"].null_count < len(pieces):
+            is_piece = pc.is_null(pieces["stats"])
+            made = [_passed_on(pieces.filter(pc.invert(is_piece)))]
             pieces = pieces.filter(is_piece)
         groups = [join(one, self.window_ms) for one in _groups(pieces)]
         findings = list(self.findings(groups))

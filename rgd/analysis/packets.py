@@ -122,7 +122,7 @@ def packet_of(table: Any) -> bytes:
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
         stream.write(table)
     return bytes(sink.getvalue())

@@ -56,11 +56,12 @@ def find_steps(windows: GroupWindows, rates: Rates, fairness: Fairness) -> list[
     """The steps of one dimension, in order."""
     if not fairness.is_due.any():
         return []
-    part, wanted = _Signal.of(fairness.part), _Signal.of(rates.wanted)
+    part = _Signal.of(fairness.part)
     edges = _edges(part, windows.seconds)
-    is_fair = _is_fair(rates, fairness, windows.seconds)
     if not edges:
         return []
+    wanted = _Signal.of(rates.wanted)
+    is_fair = _is_fair(rates, fairness, windows.seconds)
     ends = [begin for begin, _ in edges[1:]] + [len(windows.start_ms)]
     steps = []
     for (begin, end), until in zip(edges, ends, strict=True):
@@ -106,12 +107,27 @@ class _Signal:
     values: Floats
     #: (W - LEVEL_WINDOWS + 1, B); the level from each window on.
     levels: Floats
-    #: (W,); by how much the values usually change from a window to the next.
-    noise: Floats
+    #: (W - 1 + 2 * NOISE_WINDOWS,); by how much the values change from a window to the next, NaN around them.
+    differences: Floats
 
     @classmethod
     def of(cls, values: Floats) -> "_Signal":
-        return cls(values, _levels(values), _noise(values))
+        edge = np.full(NOISE_WINDOWS, np.nan)
+        differences = np.abs(np.diff(values, axis=0)).sum(axis=1)
+        return cls(values, _levels(values), np.concatenate([edge, differences, edge]))
+
+    def noise(self, places: Ints) -> Floats:
+        """What the values usually differ by from one window to the next, around each of some windows.
+
+        The median of `NOISE_WINDOWS` differences, so that the step itself does not count; of those before
+        and those after, the larger, because a group that is short of quota has no noise.
+        """
+        spans = np.lib.stride_tricks.sliding_window_view(self.differences, NOISE_WINDOWS)
+        # The first and the last span have no numbers, and no window needs them on both sides.
+        both = np.stack([spans[places], spans[places + NOISE_WINDOWS]])
+        is_none = np.isnan(both).all(axis=2)
+        both[is_none] = 0.0
+        return np.asarray(np.nanmedian(both, axis=2).max(axis=0))
 
 
 def _edges(part: _Signal, seconds: Floats) -> list[tuple[int, int]]:
@@ -122,12 +138,10 @@ def _edges(part: _Signal, seconds: Floats) -> list[tuple[int, int]]:
     before, after = part.levels[places - LEVEL_WINDOWS], part.levels[places]
     change = np.abs(after - before).sum(axis=1)
     level = np.maximum(before.sum(axis=1), after.sum(axis=1))
-    is_step = (
-        (change > STEP_MIN * level)
-        & (change > NOISE_TIMES * part.noise[places])
-        & (change * seconds[places] >= STEP_UNITS_MIN)
-    )
-    return [(int(places[run[0]]), int(places[run[-1]])) for run in _runs(np.flatnonzero(is_step))]
+    is_step = (change > STEP_MIN * level) & (change * seconds[places] >= STEP_UNITS_MIN)
+    places, change = places[is_step], change[is_step]
+    places = places[change > NOISE_TIMES * part.noise(places)]
+    return [(int(run[0]), int(run[-1])) for run in _runs(places)]
 
 
 def _runs(places: Ints) -> list[Ints]:
@@ -146,27 +160,13 @@ def _levels(part: Floats) -> Floats:
     return np.maximum(low, np.minimum(high, third))
 
 
-def _noise(part: Floats) -> Floats:
-    """What the parts usually differ by from one window to the next, around each window; (W,).
-
-    The median of `NOISE_WINDOWS` differences, so that the step itself does not count; of those before
-    and those after, the larger, because a group that is short of quota has no noise.
-    """
-    differences = np.abs(np.diff(part, axis=0)).sum(axis=1)
-    edge = np.full(NOISE_WINDOWS, np.nan)
-    padded = np.concatenate([edge, differences, edge])
-    spans = np.lib.stride_tricks.sliding_window_view(padded, NOISE_WINDOWS)
-    # Each span has a number in it but the first and the last, which no window needs on both sides.
-    medians = np.nanmedian(np.where(np.isnan(spans).all(axis=1)[:, None], 0.0, spans), axis=1)
-    size = len(part)
-    return np.asarray(np.maximum(medians[:size], medians[NOISE_WINDOWS : NOISE_WINDOWS + size]))
-
-
 def _arrival(signal: _Signal, begin: int, end: int) -> int:
     """The first window of a stretch at the level that comes after it; the last if none is."""
     old, new = signal.levels[begin - LEVEL_WINDOWS], signal.levels[end]
     size = float(np.abs(new - old).sum())
-    near = np.maximum(ARRIVED_WITHIN * size + 1, NOISE_TIMES / 2 * signal.noise[begin : end + 1])
+    near = np.maximum(
+        ARRIVED_WITHIN * size + 1, NOISE_TIMES / 2 * signal.noise(np.arange(begin, end + 1))
+    )
     away = np.abs(signal.values[begin : end + 1] - new).sum(axis=1)
     arrived = np.flatnonzero(away <= near)
     return begin + int(arrived[0]) if len(arrived) else end

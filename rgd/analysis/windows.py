@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 
 from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, Floats, Table, numbered
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
-from rgd.analysis.pieces import (
-    MERGED_BY_GREATEST,
-    MERGED_BY_LEAST,
-    MERGED_BY_SUM,
-    merge,
-    split_at_borders,
-)
+from rgd.analysis.pieces import MERGED, merge, split_at_borders
 from rgd.core.exchange.columns import REFUSED_BY, Ints
 from rgd.core.units import MILLI
 
@@ -33,8 +27,6 @@ Flags = NDArray[np.bool_]
 
 #: Counts of a longer gap are left out, because a gap costs as much memory as a log of its length.
 GAP_WINDOWS_MAX: Final = 3600
-
-_NUMBERS: Final = (*MERGED_BY_LEAST, *MERGED_BY_GREATEST, *MERGED_BY_SUM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
     """Join the pieces (a `pyarrow.Table` of `PIECES`) of one group and kind."""
     names, broker, series = _owners(pieces)
     window = pieces["window"].to_numpy().astype(np.int64)
-    table = {name: pieces[name].to_numpy().astype(np.float64) for name in _NUMBERS}
+    table = {name: pieces[name].to_numpy().astype(np.float64) for name in MERGED}
     series = _in_order_of_birth(broker, series, table["from_ms"])
     order = np.lexsort((table["from_ms"], window, series))
     table = {name: column[order] for name, column in table.items()}
@@ -100,8 +92,9 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
     gaps = _close_gaps(table, series, broker, GAP_WINDOWS_MAX * window_ms)
     numbers = np.unique(np.concatenate([window, _windows_of(gaps, window_ms)]))
     grid = _Grid(numbers, len(names), window_ms)
-    policies = pieces["policy"].take(place).to_pylist()
+    policies, policy = numbered(pieces["policy"])
     row = np.searchsorted(numbers, window)
+    policy = _latest(policy[place], row, np.zeros_like(row), (len(numbers), 1))[:, 0]
     seconds = _seconds(table, numbers, window_ms)
     covered = grid.add(row, broker, table["covered_ms"])
     is_begun = np.zeros(covered.shape, bool)
@@ -112,7 +105,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
         brokers=names,
         start_ms=numbers * window_ms,
         seconds=seconds,
-        policy=_policies(policies, row, len(numbers)),
+        policy=tuple(np.array(policies, object)[policy].tolist()),
         covered=covered / 1000,
         weight=_latest(pieces["weight"].to_numpy()[place], row, broker, covered.shape),
         rates={
@@ -299,18 +292,10 @@ def _latest(values: Ints, row: Ints, broker: Ints, shape: tuple[int, ...]) -> In
     latest, is_known = np.zeros(shape, np.int64), np.zeros(shape, bool)
     latest[row, broker] = values
     is_known[row, broker] = True
+    if is_known.all():
+        return latest
     windows = np.arange(shape[0])[:, None]
     known = np.maximum.accumulate(np.where(is_known, windows, -1), axis=0)
     first = np.argmax(is_known, axis=0)
     answer: Ints = np.take_along_axis(latest, np.where(known < 0, first, known), axis=0)
     return answer
-
-
-def _policies(policies: list[str], row: Ints, windows: int) -> tuple[str, ...]:
-    """The policy of each window; one without a record keeps the one before."""
-    known: dict[int, str] = dict(zip(row.tolist(), policies, strict=True))
-    answer, policy = [], policies[0]
-    for window in range(windows):
-        policy = known.get(window, policy)
-        answer.append(policy)
-    return tuple(answer)
