@@ -147,7 +147,8 @@ class Rounds:
     def _free_dropped(self) -> None:
         """Free the rows of groups that no longer exist."""
         if self._news.dropped:
-            slots = np.array(self._news.dropped, np.int64)
+            # Once each: one may have been deleted, made and deleted again.
+            slots = np.unique(np.array(self._news.dropped, np.int64))
             self._news.dropped.clear()
             self.demand.free(slots)
             self._logged[slots[slots < len(self._logged)]] = 0
@@ -160,10 +161,11 @@ class Rounds:
 
         The counts stay in their windows.
         """
+        # First, because a group that is deleted and made again has no row until somebody asks.
+        self._free_dropped()
         called = list(islice(self.urgent, self._bounds.early_groups))
         for slot in called:
             del self.urgent[slot]
-        self._free_dropped()
         slots = np.array([*dict.fromkeys([*self._follow_up.tolist(), *called])], np.int64)
         slots = slots[self._sharing.exist(slots)]
         if not len(slots):
