@@ -138,7 +138,7 @@ def is_shared(loads: Sequence[Load], parts: Sequence[float]) -> bool:
 
 
 async def rounds_until_lowered(houses: Neighbourhood, group: str) -> int:
-    """The rounds of the daemon after a stock broker's first row in a group in which its share was seen not lowered.
+    """The rounds of the daemon after a stock broker's first report of its load in a group in which its share was seen not lowered.
 
     Not the rounds until it is seen lowered: on a busy machine the test may come to look long after that.
     """
@@ -157,7 +157,11 @@ async def rounds_until_lowered(houses: Neighbourhood, group: str) -> int:
 
 
 def has_stock_row(publish: dict[str, Any]) -> bool:
-    return any(row["broker"].startswith("pulsar:") for row in publish["rows"])
+    """Whether it wants enough to lower a share: in its first period it may have sent little."""
+    return any(
+        row["broker"].startswith("pulsar:") and row["wanted"]["messages"] > 2 * NEAR * QUOTA
+        for row in publish["rows"]
+    )
 
 
 def is_lowered(publish: dict[str, Any]) -> bool:
