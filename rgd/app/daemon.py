@@ -270,7 +270,7 @@ class Agreeing(Looks):
             wake_at = self.core.wake_at
             if wake_at is not None and self.now() >= wake_at:
                 self._wake()
-                # Messages are read between two slices of the core's work.
+                # Messages are read between two pieces of the core's work.
                 await asyncio.sleep(0)
 
     async def _follow_exchange(self) -> None:

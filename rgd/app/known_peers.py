@@ -38,7 +38,7 @@ class KnownPeers:
     def store(self, names: tuple[str, ...]) -> None:
         """Replace the stored names."""
         with contextlib.suppress(OSError):
-            replace_file(self._path, (json.dumps(list(names)).encode(),))
+            replace_file(self._path, json.dumps(list(names)).encode())
 
 
 def _is_broker(name: str) -> bool:

@@ -34,7 +34,7 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
         return file.read(bytes_max + 1)
 
 
-def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Write a file: a crash at any moment leaves the old content or the new one; one call at a time for a path.
 
     Raises:
@@ -44,7 +44,7 @@ def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         with draft.open("wb") as file:
-            file.writelines(pieces)
+            file.write(data)
             file.flush()
             # An empty file after a loss of power would be taken for a damaged one.
             os.fsync(file.fileno())

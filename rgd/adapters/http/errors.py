@@ -141,10 +141,6 @@ class Overloaded(CallError):
 
     transient: ClassVar[bool] = True
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.headers = {"Retry-After": "1"}
-
 
 class TooManyConnections(CallError):
     """The connection is beyond a limit, and asks for more than probes."""
@@ -157,7 +153,7 @@ class TooManyConnections(CallError):
             f"too many connections (http.{setting}); close some, or come back; "
             "at http.probe_listen only probes are answered"
         )
-        self.headers = {"Retry-After": "1", "Connection": "close"}
+        self.headers = {"Connection": "close"}
 
 
 #: The first class of an error's ancestry that stands here decides.

@@ -65,7 +65,7 @@ class PoliciesFile:
     def store(self, records: Iterable[tuple[str, bytes]]) -> None:
         with self._lock:
             try:
-                replace_file(self._path, (_content(self._table, records),))
+                replace_file(self._path, _content(self._table, records))
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 raise NotKept(f"{self._path}: {reason}") from error

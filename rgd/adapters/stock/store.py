@@ -52,4 +52,4 @@ class StockFile:
         """Replace it; a crash at any moment leaves the old one or the new one."""
         with contextlib.suppress(OSError):
             stored = _Stored(VERSION, self._url, policies)
-            replace_file(self._path, (msgspec.json.encode(stored),))
+            replace_file(self._path, msgspec.json.encode(stored))

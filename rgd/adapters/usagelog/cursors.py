@@ -169,7 +169,7 @@ class Cursors:
     def _set(self, known: Mapping[str, Cursor]) -> None:
         positions = {name: cursor.index for name, cursor in known.items()}
         try:
-            replace_file(self._path, [msgspec.json.encode(positions)])
+            replace_file(self._path, msgspec.json.encode(positions))
         except OSError as error:
             raise LogUnwritable(self._path, error) from error
         self._known = known

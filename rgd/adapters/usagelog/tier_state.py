@@ -216,7 +216,7 @@ def store_state(folder: Path, state: TierState) -> None:
         OSError: it cannot be stored.
     """
     stored = msgspec.json.encode({"version": STATE_VERSION, **asdict(state)})
-    replace_file(state_path(folder, state.place), [stored])
+    replace_file(state_path(folder, state.place), stored)
 
 
 def state_path(folder: Path, place: str) -> Path:

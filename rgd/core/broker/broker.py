@@ -323,7 +323,6 @@ class Broker:
             return []
         self._knows_policies = event.known
         self._put_policies(event.snapshot, event.now)
-        # After it, so that peers do not take the policies before for these ones if it raises.
         self.membership.policies_hash = event.policies_hash
         self.unknown = None if event.known else self.settings.on_unknown
         self.gate.set_unknown(self.unknown)
@@ -334,7 +333,7 @@ class Broker:
 
     def _put_policies(self, snapshot: PolicySnapshot, now: Nanos) -> None:
         before, changes = self.gate.snapshot, ALL_CHANGED
-        # If the last change raised, anything may differ.
+        # The gate may have those of a plane before, and this one none yet.
         if self.sharing.snapshot is before:
             changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
         self.slots.set_groups(snapshot.groups, changes.groups)

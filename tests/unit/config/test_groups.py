@@ -1,7 +1,7 @@
 """The groups file as a policy snapshot: what each line of it becomes.
 
-Mistakes are in test_bad_config, the snapshot's hash in test_policies_hash, reading beside an event loop in
-test_groups_apart; how a snapshot decides requests is the core's tests' business.
+Mistakes are in test_bad_config, the snapshot's hash in test_policies_hash; how a snapshot decides requests is the
+core's tests' business.
 """
 
 import time
