@@ -13,10 +13,11 @@ would cost more memory than the values.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import yaml
 
@@ -52,160 +53,126 @@ class Document:
     faults: Faults
 
 
-@dataclass(slots=True)
-class _Open:
-    """A mapping or list that has begun and not ended."""
+class _Reader:
+    """Reads the value of one document from its events; collects the faults after which reading can go on.
 
-    container: dict[str, object] | list[object]
-    path: str
-    anchor: str | None
-    #: Values counted before it began.
-    before: int
-    #: In a mapping: the key whose value comes next.
-    key: str | None = None
+    Args:
+        text: the document.
+        faults: takes them.
+        nodes_max: most values, with aliases expanded.
+        wanted: dotted keys whose lines are sought.
+    """
 
+    def __init__(
+        self, text: str, faults: Faults, nodes_max: int, wanted: Collection[str] = ()
+    ) -> None:
+        # libyaml where PyYAML was built with it (all wheels are), the same events without it.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
+        self._faults = faults
+        self._nodes_max = nodes_max
+        self._wanted = wanted
+        #: Where each of them is first said, from 1.
+        self.lines: dict[str, int] = {}
+        self._nodes = 0
+        #: The keys that lead to the value that is being read.
+        self._path: list[str] = []
+        #: By anchor: a value, and for how many values it stands.
+        self._anchors: dict[str, tuple[object, int]] = {}
 
-@dataclass(slots=True)
-class _Anchored:
-    value: object
-    #: How many values it stands for.
-    size: int
+    def read(self) -> object:
+        """The value of the only document; None if there is none.
 
+        Raises:
+            ConfigError: the rest cannot be read.
+            yaml.YAMLError: it is no YAML.
+        """
+        root: object = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._fatal("expected one YAML document, got a second (`---`)", event)
+            elif isinstance(event, yaml.NodeEvent):
+                root = self._value(event)
+        return root
 
-@dataclass(slots=True)
-class _Builder:
-    """Builds values from events; `faults` collects errors after which reading can continue."""
-
-    faults: Faults
-    _nodes_max: int
-    #: Dotted keys whose lines are sought.
-    _wanted: Collection[str] = ()
-    #: Where each of them is first said, from 1.
-    lines: dict[str, int] = field(default_factory=dict)
-    root: object = None
-    documents: int = 0
-    _nodes: int = 0
-    _open: list[_Open] = field(default_factory=list)
-    _anchors: dict[str, _Anchored] = field(default_factory=dict)
-
-    def take(self, event: Any) -> None:
-        """Add one of PyYAML's events."""
-        # A dict of types: a large file is millions of events.
-        if (handler := self._handlers.get(type(event))) is not None:
-            handler(self, event)
-
-    def _on_document(self, event: Any) -> None:
-        self.documents += 1
-        if self.documents > 1:
-            expected = "expected one YAML document, got a second (`---`)"
-            raise _fatal(self.faults, "", expected, event)
-
-    def _on_scalar(self, event: Any) -> None:
+    def _value(self, event: Any) -> object:
+        """The value that begins with an event; its other events are taken."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event)
+        before = self._nodes
         self._count(1, event)
-        top = self._open[-1] if self._open else None
-        if top is not None and isinstance(top.container, dict) and top.key is None:
-            self._take_key(top, event)
-            return
         if event.tag is not None:
-            self._refuse_tag(self._here(), event)
-        # Only unquoted text can be another type than text.
-        value = event.value if event.style else _plain(event.value)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(value, 1)
-        self._put(value)
-
-    def _take_key(self, top: _Open, event: Any) -> None:
-        key: str = event.value
-        if key in top.container:
-            expected = "expected this key once, got it again"
-            self.faults.add(joined(top.path, key), expected, _line(event))
-        top.key = key
-        if self._wanted:
-            self._note_line(event)
-
-    def _refuse_tag(self, path: str, event: Any) -> None:
-        self.faults.add(path, f"expected a value without a tag, got {event.tag}", _line(event))
-
-    def _on_mapping(self, event: Any) -> None:
-        self._begin({}, event)
-
-    def _on_list(self, event: Any) -> None:
-        self._begin([], event)
-
-    def _begin(self, container: dict[str, object] | list[object], event: Any) -> None:
-        self._count(1, event)
-        path = self._here()
-        if self._open and isinstance(self._open[-1].container, dict) and self._open[-1].key is None:
-            expected = "expected plain names as keys, got a mapping or list"
-            raise _fatal(self.faults, path, expected, event)
-        if len(self._open) == DEPTH_MAX:
-            expected = f"expected at most {DEPTH_MAX} levels of nesting"
-            raise _fatal(self.faults, path, expected, event)
-        if event.tag is not None:
-            self._refuse_tag(path, event)
-        if event.anchor is not None:
-            self._anchors.pop(event.anchor, None)
-        self._open.append(_Open(container, path, event.anchor, self._nodes))
-
-    def _end(self, _: Any) -> None:
-        done = self._open.pop()
-        if done.anchor is not None:
-            self._anchors[done.anchor] = _Anchored(done.container, self._nodes - done.before + 1)
-        self._put(done.container)
-
-    def _on_alias(self, event: Any) -> None:
-        anchored = self._anchors.get(event.anchor)
-        if anchored is None:
-            expected = f"expected an anchor &{event.anchor} that ends before its alias"
-            raise _fatal(self.faults, self._here(), expected, event)
-        self._count(anchored.size, event)
-        top = self._open[-1] if self._open else None
-        if top is not None and isinstance(top.container, dict) and top.key is None:
-            expected = "expected plain names as keys, got an alias"
-            raise _fatal(self.faults, top.path, expected, event)
-        self._put(anchored.value)
-
-    def _put(self, value: object) -> None:
-        if not self._open:
-            self.root = value
-            return
-        top = self._open[-1]
-        if isinstance(top.container, list):
-            top.container.append(value)
+            self._fault(f"expected a value without a tag, got {event.tag}", event)
+        if isinstance(event, yaml.ScalarEvent):
+            # Only unquoted text can be another type than text.
+            value = event.value if event.style else _plain(event.value)
         else:
-            assert top.key is not None
-            top.container.setdefault(top.key, value)
-            top.key = None
+            if len(self._path) == DEPTH_MAX:
+                raise self._fatal(f"expected at most {DEPTH_MAX} levels of nesting", event)
+            # Inside it, its alias stands for nothing.
+            self._anchors.pop(event.anchor, None)
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            value = self._mapping() if is_mapping else self._list()
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._nodes - before)
+        return value
+
+    def _mapping(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                kind = "an alias" if isinstance(event, yaml.AliasEvent) else "a mapping or list"
+                raise self._fatal(f"expected plain names as keys, got {kind}", event)
+            self._count(1, event)
+            self._path.append(event.value)
+            self._note_line(event)
+            if event.value in found:
+                self._fault("expected this key once, got it again", event)
+            found.setdefault(event.value, self._value(next(self._events)))
+            self._path.pop()
+        return found
+
+    def _list(self) -> list[object]:
+        found: list[object] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            self._path.append(str(len(found)))
+            self._note_line(event)
+            found.append(self._value(event))
+            self._path.pop()
+        return found
+
+    def _aliased(self, event: Any) -> object:
+        if event.anchor not in self._anchors:
+            expected = f"expected an anchor &{event.anchor} that ends before its alias"
+            raise self._fatal(expected, event)
+        value, size = self._anchors[event.anchor]
+        self._count(size, event)
+        return value
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
-        if self._wanted and self._open and isinstance(self._open[-1].container, list):
-            self._note_line(event)
         if self._nodes > self._nodes_max:
             expected = f"expected at most {self._nodes_max} values with every alias unfolded"
-            raise _fatal(self.faults, self._here(), expected, event)
+            raise self._fatal(expected, event)
 
     def _note_line(self, event: Any) -> None:
-        if (key := self._here()) in self._wanted:
+        if self._wanted and (key := self._key()) in self._wanted:
             self.lines.setdefault(key, _line(event))
 
-    def _here(self) -> str:
-        """The dotted key of the value that comes next."""
-        if not self._open:
-            return ""
-        top = self._open[-1]
-        name = str(len(top.container)) if isinstance(top.container, list) else (top.key or "")
-        return joined(top.path, name) if name else top.path
+    def _key(self) -> str:
+        """The dotted key of the value that is being read."""
+        return reduce(joined, self._path, "")
 
-    _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
-        yaml.ScalarEvent: _on_scalar,
-        yaml.MappingStartEvent: _on_mapping,
-        yaml.SequenceStartEvent: _on_list,
-        yaml.MappingEndEvent: _end,
-        yaml.SequenceEndEvent: _end,
-        yaml.AliasEvent: _on_alias,
-        yaml.DocumentStartEvent: _on_document,
-    }
+    def _fault(self, expected: str, event: Any) -> None:
+        self._faults.add(self._key(), expected, _line(event))
+
+    def _fatal(self, expected: str, event: Any) -> ConfigError:
+        """The error for a file that cannot be read any further."""
+        self._fault(expected, event)
+        return ConfigError(*self._faults.listed())
 
 
 def read_document(path: Path, bytes_max: int = FILE_BYTES_MAX) -> Document:
@@ -231,35 +198,29 @@ def parse_document(
     Raises:
         ConfigError: it is too large, not UTF-8, not YAML, or against a limit.
     """
-    faults = Faults(source)
     if len(content) > bytes_max:
-        raise _fatal(faults, "", f"expected a file of at most {bytes_max} bytes")
+        raise ConfigError(Fault(source, "", f"expected a file of at most {bytes_max} bytes"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         expected = f"expected text in UTF-8; byte {exc.start} is none"
-        raise _fatal(faults, "", expected) from exc
-    faults.locate = lambda keys: _lines_of(text, nodes_max, keys)
-    builder = _Builder(faults, nodes_max)
+        raise ConfigError(Fault(source, "", expected)) from exc
+    faults = Faults(source, locate=lambda keys: _lines_of(text, nodes_max, keys))
     try:
-        for event in _events(text):
-            builder.take(event)
+        return Document(_Reader(text, faults, nodes_max).read(), faults)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise _fatal(faults, "", f"expected YAML: {_where(exc)}", line=line) from exc
-    return Document(builder.root, faults)
+        faults.add("", f"expected YAML: {_where(exc)}", None if mark is None else mark.line + 1)
+        raise ConfigError(*faults.listed()) from exc
 
 
 def _lines_of(text: str, nodes_max: int, keys: Collection[str]) -> dict[str, int]:
     """The line of each key: where it is first said; of one that is not, its nearest parent's."""
     parents = {key: _with_parents(key) for key in keys}
-    builder = _Builder(
-        Faults(""), nodes_max, {name for names in parents.values() for name in names}
-    )
-    for event in _events(text):
-        builder.take(event)
-    lines = builder.lines
+    wanted = {name for names in parents.values() for name in names}
+    reader = _Reader(text, Faults(""), nodes_max, wanted)
+    reader.read()
+    lines = reader.lines
     found = {key: [name for name in names if name in lines] for key, names in parents.items()}
     return {key: lines[names[0]] for key, names in found.items() if names}
 
@@ -268,11 +229,6 @@ def _with_parents(key: str) -> list[str]:
     """A dotted key and its possible parents, the longest first."""
     parts = key.split(".")
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-
-
-def _events(text: str) -> Iterator[Any]:
-    # libyaml where PyYAML was built with it (all wheels are), the same events without it.
-    return iter(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def _plain(text: str) -> object:
@@ -301,11 +257,3 @@ def _line(event: Any) -> int:
     """The line of an event, from 1."""
     line: int = event.start_mark.line
     return line + 1
-
-
-def _fatal(
-    faults: Faults, key: str, expected: str, event: Any = None, *, line: int | None = None
-) -> ConfigError:
-    """The error for a file that cannot be read any further."""
-    faults.add(key, expected, line if event is None else _line(event))
-    return ConfigError(*faults.listed())

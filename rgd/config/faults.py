@@ -35,8 +35,8 @@ class Faults:
 
     def __init__(self, source: str, locate: Locate = lambda _: {}) -> None:
         self.source = source
-        #: Finds the lines of keys; the reader of the source sets it.
-        self.locate = locate
+        #: Finds the lines of keys.
+        self._locate = locate
         self.found: list[Fault] = []
         self._omitted = 0
         self._guesses = 0
@@ -57,7 +57,7 @@ class Faults:
     def listed(self) -> tuple[Fault, ...]:
         """Every fault with its line; beyond `FAULTS_MAX`, the number of further ones."""
         if keys := {fault.key for fault in self.found if fault.line is None and fault.key}:
-            lines = self.locate(keys)
+            lines = self._locate(keys)
             self.found = [
                 fault if fault.line else replace(fault, line=lines.get(fault.key))
                 for fault in self.found

@@ -1,40 +1,71 @@
 """The groups file: groups, their attachments, and further limits, as a `PolicySnapshot`.
 
-Law: a file is accepted or refused as a whole, with all faults at once (file, line, dotted key,
-expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true`.
+Laws: a file is accepted or refused as a whole, with all faults at once (file, line, dotted key,
+expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true`. In a limit, an absent kind is not set,
+so the next wider scope applies (`rgd.core.policies.precedence`); a kind without a rate is set to no limit, and so is a
+backlog quota.
 
 The format is strict (docs/configuration.md): an unknown key, a misspelt group, `true` in place of a number
-or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
-`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, and `document` the YAML. `rgd.app` decides when to read it again.
+or a name Pulsar would refuse is a fault, never a guess. Here is its schema, section by section; `group_entries` has the readers
+of which it is made, and `document` the YAML. `rgd.app` decides when to read it again.
+
+Equal values are one object, because most of 100,000 namespaces have one of a few limits.
 """
 
-from collections.abc import Callable, Collection
-from enum import StrEnum
-from functools import partial
+from collections.abc import Collection, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from rgd.config.document import Document, read_document
 from rgd.config.faults import KeyPath, shown
-from rgd.config.group_entries import KIND_KEYS, check_name, choice, filled_mapping, limit_of
-from rgd.config.group_limits import backlogs_of, limits_of
-from rgd.core.policies.model import Attachments, Group, SharePolicyName, TopicSplit
-from rgd.core.policies.names import check_entity, parse_namespace, parse_topic
+from rgd.config.group_entries import (
+    Read,
+    by_name,
+    choice,
+    filled,
+    flag,
+    made,
+    part,
+    rate,
+    whole,
+)
+from rgd.core.policies.model import (
+    Attachments,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    Rates,
+    SharePolicyName,
+    TopicSplit,
+)
+from rgd.core.policies.names import (
+    check_entity,
+    check_subscription,
+    parse_namespace,
+    parse_topic,
+)
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.shares.model import PPM
 
 #: The keys at the top of a groups file; `rgd validate` distinguishes it from a settings file by them.
 TOP_KEYS: Final = ("groups", "attach", "limits", "backlog_quotas")
 _TOP_KEYS_TEXT: Final = "groups, attach, limits or backlog_quotas"
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
+#: The largest values of Pulsar's long `limitSize` and int `limitTime`; larger ones are unlimited.
+SIZE_BYTES_MAX: Final = (1 << 63) - 1
+AGE_S_MAX: Final = (1 << 31) - 1
 
-_GROUP_KEYS: Final = (*KIND_KEYS, "policy", "topic_split", "blocked", "shadow", "soft")
-_ATTACH_CHECKS: Final[dict[str, Callable[[str], str]]] = {
-    "tenants": partial(check_entity, field="tenant"),
-    "namespaces": parse_namespace,
-    "topics": parse_topic,
-}
+#: Most different values that are cached to be shared; further ones are separate objects.
+_shared = lru_cache(4096)
+_rates_of = _shared(Rates)
+_local_limit = _shared(LocalLimit)
+_backlog_quota = _shared(BacklogQuota)
+_backlog_quotas = _shared(BacklogQuotas)
 
 
 def load_groups(path: Path) -> PolicySnapshot:
@@ -58,96 +89,125 @@ def snapshot_of(document: Document) -> PolicySnapshot:
         return PolicySnapshot()
     top = at.mapping(document.value)
     at.check_keys(top, TOP_KEYS)
-    groups_at = at.below("groups")
-    groups = {
-        name: _group(name, value, at=groups_at.below(name))
-        for name, value in groups_at.mapping(top.get("groups")).items()
-    }
-    attach = _attachments(top.get("attach"), at.below("attach"), groups=groups)
-    limits = limits_of(top.get("limits"), at.below("limits"))
-    backlogs = backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas"))
+    groups = _groups(top.get("groups"), at.below("groups"))
+    attach = _attachments(groups)(top.get("attach"), at.below("attach"))
+    limits = _limits(top.get("limits"), at.below("limits"))
+    backlogs = _backlogs(top.get("backlog_quotas"), at.below("backlog_quotas"))
     if document.faults.found:
         # Names that are none cannot be indexed.
         return PolicySnapshot()
-    return PolicySnapshot(groups, attach, limits, backlogs=backlogs)
+    named = {name: _group(name, found) for name, found in groups.items()}
+    return PolicySnapshot(named, attach, limits, backlogs=backlogs)
 
 
 # --- groups ------------------------------------------------------------------------------------------
 
 
-def _group(name: str, value: object, *, at: KeyPath) -> Group:
-    check_name(name, partial(check_entity, field="group"), at=at)
-    entry = filled_mapping(value, at)
-    at.check_keys(entry, _GROUP_KEYS)
-    return Group(
-        name,
-        quota=limit_of(entry, at),
-        blocked=_flag(entry.get("blocked", False), at.below("blocked")),
-        shadow=_flag(entry.get("shadow", False), at.below("shadow")),
-        soft_ppm=_part(entry, "soft", at=at),
-        policy=_word(entry, "policy", SharePolicyName, at=at),
-        topic_split=_word(entry, "topic_split", TopicSplit, at=at),
-    )
+_rates = filled(made(_rates_of, messages=rate, bytes=rate))
+
+#: The fields of a group, by their keys.
+_groups = by_name(
+    partial(check_entity, field="group"),
+    filled(
+        made(
+            dict[str, Any],
+            publish=_rates,
+            dispatch=_rates,
+            policy=choice(SharePolicyName),
+            topic_split=choice(TopicSplit),
+            blocked=flag,
+            shadow=flag,
+            soft=part,
+        )
+    ),
+)
 
 
-def _word(
-    entry: dict[str, object], key: str, choices: type[_Choice], *, at: KeyPath
-) -> _Choice | None:
-    """One of a few choices, if the key is present."""
-    return choice(entry[key], choices, at.below(key)) if key in entry else None
-
-
-def _part(entry: dict[str, object], key: str, *, at: KeyPath) -> int | None:
-    """A part in millionths, if the key is present."""
-    value = entry.get(key)
-    if value is None:
-        return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        ppm = round(value * PPM) if 0 < value <= 1 else 0
-        if ppm:
-            return ppm
-    at.below(key).wrong(
-        f"expected a number above 0 and at most 1 (of the share), got {shown(value)}"
-    )
-    return None
-
-
-def _flag(value: object, at: KeyPath) -> bool:
-    if isinstance(value, bool):
-        return value
-    at.wrong(f"expected true or false, got {shown(value)}")
-    return False
+def _group(name: str, found: dict[str, Any]) -> Group:
+    quota = Limit(**{kind: found.pop(kind) for kind in ("publish", "dispatch") if kind in found})
+    return Group(name, quota, soft_ppm=found.pop("soft", None), **found)
 
 
 # --- attach ------------------------------------------------------------------------------------------
 
 
-def _attachments(value: object, at: KeyPath, *, groups: Collection[str]) -> Attachments:
-    entry = at.mapping(value)
-    at.check_keys(entry, _ATTACH_CHECKS)
-    return Attachments(
-        **{
-            level: _attached(entry.get(level), at.below(level), check=check, groups=groups)
-            for level, check in _ATTACH_CHECKS.items()
-        }
+def _attachments(groups: Collection[str]) -> Read[Attachments]:
+    # One string object for each group, however often it is named.
+    attached = partial(_attached, spelt={group: group for group in groups})
+    return made(
+        Attachments,
+        tenants=by_name(partial(check_entity, field="tenant"), attached),
+        namespaces=by_name(parse_namespace, attached),
+        topics=by_name(parse_topic, attached),
     )
 
 
-def _attached(
-    value: object, at: KeyPath, *, check: Callable[[str], str], groups: Collection[str]
-) -> dict[str, str]:
-    attached: dict[str, str] = {}
-    # One string object for each group, however often it is named.
-    spelt = {group: group for group in groups}
-    for name, group in at.mapping(value).items():
-        check_name(name, check, at=at.below(name))
-        if isinstance(group, str) and group in spelt:
-            attached[name] = spelt[group]
-        else:
-            hint = at.faults.meant(group, groups) if isinstance(group, str) else ""
-            if isinstance(group, int | float):
-                hint = " (a name of digits wants quotes)"
-            at.below(name).wrong(
-                f"expected the name of a group that this file has under `groups`, got {shown(group)}{hint}"
-            )
-    return attached
+def _attached(group: object, at: KeyPath, spelt: Mapping[str, str]) -> str:
+    if isinstance(group, str) and group in spelt:
+        return spelt[group]
+    hint = at.faults.meant(group, spelt) if isinstance(group, str) else ""
+    if isinstance(group, int | float):
+        hint = " (a name of digits wants quotes)"
+    at.wrong(
+        f"expected the name of a group that this file has under `groups`, got {shown(group)}{hint}"
+    )
+    return ""
+
+
+# --- limits ------------------------------------------------------------------------------------------
+
+
+def _no_rates(_value: object, at: KeyPath) -> None:
+    at.wrong(
+        "expected only dispatch for subscriptions, because they cannot publish; "
+        "publish goes under namespaces or topics"
+    )
+
+
+_limit = filled(made(_local_limit, publish=_rates, dispatch=_rates))
+_limit_of_each_subscription = filled(made(_local_limit, publish=_no_rates, dispatch=_rates))
+
+
+def _limits_of(
+    subscriptions: Mapping[str, Mapping[str, LocalLimit]] | None = None, **others: Any
+) -> Limits:
+    """Limits; subscriptions are entries of their topic: `TOPIC: {NAME: {dispatch: ...}}`."""
+    by_topic = (subscriptions or {}).items()
+    flat = {(topic, name): limit for topic, found in by_topic for name, limit in found.items()}
+    return Limits(subscriptions=flat, **others)
+
+
+_limits = made(
+    _limits_of,
+    broker=_limit,
+    namespaces=by_name(parse_namespace, _limit),
+    topics=by_name(parse_topic, _limit),
+    subscriptions=by_name(parse_topic, filled(by_name(check_subscription, _limit))),
+    namespace_subscriptions=by_name(parse_namespace, _limit_of_each_subscription),
+    topic_subscriptions=by_name(parse_topic, _limit_of_each_subscription),
+)
+
+
+# --- backlog quotas ----------------------------------------------------------------------------------
+
+
+def _size_quota(limit_bytes: int = -1, **action: BacklogAction) -> BacklogQuota:
+    return _backlog_quota(size_bytes=limit_bytes, **action)
+
+
+def _age_quota(limit_s: int = -1, **action: BacklogAction) -> BacklogQuota:
+    return _backlog_quota(age_s=limit_s, **action)
+
+
+_action = choice(BacklogAction)
+_quotas = filled(
+    made(
+        _backlog_quotas,
+        size=filled(made(_size_quota, limit_bytes=whole(SIZE_BYTES_MAX), action=_action)),
+        age=filled(made(_age_quota, limit_s=whole(AGE_S_MAX), action=_action)),
+    )
+)
+
+_backlogs = made(
+    Backlogs, namespaces=by_name(parse_namespace, _quotas), topics=by_name(parse_topic, _quotas)
+)

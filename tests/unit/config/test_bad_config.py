@@ -24,7 +24,7 @@ FAULT = re.compile(r"# fault:(?: (?P<key>[^@|]*?))?(?: @(?P<line>\d+))? \| (?P<w
 
 CONFIG = Path(__file__).parents[3] / "rgd" / "config"
 #: Where faults of files are worded; settings have their words from their types (test_load).
-WORDED_IN = ("document", "faults", "groups", "group_entries", "group_limits", "tokens")
+WORDED_IN = ("document", "faults", "groups", "group_entries", "tokens")
 #: Faults that no file in a tree can have, and where they are tested.
 NO_FILE = {
     "expected a readable file": "test_document",
