@@ -33,9 +33,9 @@ SWITCH_INTERVAL_S: Final = 0.0005
 
 #: A collection of the oldest generation looks at every object there is, and 200,000 resolved names
 #: keep requests waiting for 150 ms. Nearly all that lives long here is without cycles, so that one is
-#: left to once in some hundred million new objects. The younger ones look at some 3,000 objects at
-#: most (0.3 ms): with 100,000, ten thousand groups asked for the first time held requests up for 30 ms.
-GC_THRESHOLDS: Final = (1_000, 2, 50_000)
+#: left to once in some hundred million new objects. The younger ones look at some 300 objects at most:
+#: beside a plane on the same core, which keeps the caches for itself, 3,000 take up to 9 ms.
+GC_THRESHOLDS: Final = (100, 2, 500_000)
 
 
 class Halted(RgdError):

@@ -11,7 +11,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.gate import looks
 
 #: Most groups that are read together.
-SLICE_GROUPS: Final = 24
+SLICE_GROUPS: Final = 12
 
 
 def group_figures(broker: Broker) -> Iterator[tuple[looks.GroupReading, tuple[int, int]]]:

@@ -8,7 +8,7 @@ The plane has its process to itself, so waiting holds nobody up. An answer takes
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import structlog
@@ -31,6 +31,12 @@ _Result = TypeVar("_Result")
 
 class LinkEnded(RgdError):
     """The gate's process has ended."""
+
+
+def _value(kind: int, value: Any) -> Any:
+    if kind == FAULT:
+        raise value
+    return value
 
 
 def _log_fault(error: Exception) -> None:
@@ -88,6 +94,19 @@ class PlaneEnd:
         result: _Result = self._ask(ASK, function, args)
         return result
 
+    def ask_each(
+        self, function: Callable[[LocalGate, Any], _Result], pieces: Iterable[object]
+    ) -> list[_Result]:
+        """[pieces] what the gate gives for each, which may serve requests between two; raises as `ask`."""
+        count = 0
+        for count, piece in enumerate(pieces, start=1):  # noqa: B007 -- counts them
+            self._told += framed((ASK, function, (piece,)))
+        self.flush()
+        # All are taken, so that what is asked next meets its own answer.
+        answers = [self._answer() for _ in range(count)]
+        self._take_notes()
+        return [_value(*answer) for answer in answers]
+
     def tell_host(self, name: str, *args: object) -> None:
         """Have the gate's process do something, by the name of a method."""
         self._tell(TELL | HOST, name, args)
@@ -115,19 +134,21 @@ class PlaneEnd:
     def _ask(self, what: int, called: object, args: tuple[object, ...]) -> Any:
         self._told += framed((what, called, args))
         self.flush()
+        answer = self._answer()
+        # What came with the answer is notes.
+        self._take_notes()
+        return _value(*answer)
+
+    def _answer(self) -> tuple[int, Any]:
+        """The next answer, whose turn it is, and its kind."""
         while True:
             while (frame := self._frames.take()) is None:
                 self._receive(0)
             kind, value, rest = frame
-            if kind == NOTE:
-                self._later(value, rest)
-                continue
-            self.dropped += rest
-            # What came with the answer is notes.
-            self._take_notes()
-            if kind == FAULT:
-                raise value
-            return value
+            if kind != NOTE:
+                self.dropped += rest
+                return kind, value
+            self._later(value, rest)
 
     def _receive(self, flags: int) -> None:
         try:

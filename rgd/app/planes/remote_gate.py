@@ -4,24 +4,31 @@ What is asked for waits one turn of the gate's loop; what is told waits for noth
 `RemoteNews`, as it does in the gate's own news where both are one process.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from rgd.app.planes.plane_end import PlaneEnd
 from rgd.core.backlog.quota import Blocked
-from rgd.core.counts.page import Page, Ungoverned
+from rgd.core.counts.page import Page, Ungoverned, joined
 from rgd.core.gate.local import LocalGate
 from rgd.core.gate.policy_parts import parts_between
 from rgd.core.policies.model import GroupKey, OnUnknown, Rate, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot
 from rgd.core.units import Nanos
 
-#: Shares that cross together: a third of a millisecond of the gate's time.
-SHARES_A_MESSAGE: Final = 64
+#: Groups of one message: requests wait for a third of a millisecond until the gate has done it.
+GROUPS_A_MESSAGE: Final = 64
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
+
+
+def parted(groups: Iterable[_Result]) -> Iterator[list[_Result]]:
+    """What is said of some groups, in parts of one message each."""
+    left = iter(groups)
+    while part := [*islice(left, GROUPS_A_MESSAGE)]:
+        yield part
 
 
 class RemoteNews:
@@ -48,8 +55,10 @@ class RemoteNews:
 
     def collect(self, count: int) -> Page:
         """The first rows that were touched, at most `count`; they are touched no more."""
-        page, self.has_touched = self._link.ask(_collect, count)
-        return page
+        counts = [GROUPS_A_MESSAGE] * (count // GROUPS_A_MESSAGE) + [count % GROUPS_A_MESSAGE]
+        pages, has_touched = zip(*self._link.ask_each(_collect, counts), strict=True)
+        self.has_touched = has_touched[-1]
+        return joined(pages)
 
     def touched_slots(self) -> list[int]:
         """The slot ids of the rows that `collect` would give."""
@@ -57,19 +66,21 @@ class RemoteNews:
 
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page."""
-        return self._link.ask(_changed, [*slots])
+        return joined(self._link.ask_each(_changed, parted(slots)))
 
     def refused(self, slots: Iterable[int]) -> bytes:
         """[slots, messages or bytes, levels] work refused by each level since the start, int64."""
-        return self._link.ask(_refused, [*slots])
+        return b"".join(self._link.ask_each(_refused, parted(slots)))
 
-    def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
+    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
         """Begin what belongs to a window anew."""
-        self._link.tell(_open_windows, [*slots], [*are_idle])
+        for part in parted(rows):
+            self._link.tell(_open_windows, part)
 
-    def report(self, slots: Iterable[int], are_reported: Iterable[bool]) -> None:
+    def report(self, rows: Iterable[tuple[int, bool]]) -> None:
         """Note whether the peers know of the demand for some groups."""
-        self._link.tell(_report, [*slots], [*are_reported])
+        for part in parted(rows):
+            self._link.tell(_report, part)
 
 
 class RemoteGate:
@@ -106,7 +117,7 @@ class RemoteGate:
         """Put shares in force, with the policy and the depth in force."""
         # Numbers are read in a twentieth of the time that rates take.
         numbers = ((slot, share.messages, share.bytes) for slot, share in shares)
-        while part := [*islice(numbers, SHARES_A_MESSAGE)]:
+        for part in parted(numbers):
             self._link.tell(_set_shares, part, now)
 
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
@@ -183,9 +194,9 @@ def _refused(gate: LocalGate, slots: list[int]) -> bytes:
     return gate.news.refused(slots)
 
 
-def _open_windows(gate: LocalGate, slots: list[int], are_idle: list[bool]) -> None:
-    gate.news.open_windows(slots, are_idle)
+def _open_windows(gate: LocalGate, rows: list[tuple[int, bool]]) -> None:
+    gate.news.open_windows(rows)
 
 
-def _report(gate: LocalGate, slots: list[int], are_reported: list[bool]) -> None:
-    gate.news.report(slots, are_reported)
+def _report(gate: LocalGate, rows: list[tuple[int, bool]]) -> None:
+    gate.news.report(rows)

@@ -254,7 +254,8 @@ class Rounds:
         advertised = self.suppression.advertised_demand(slots)
         limited = self._sharing.quotas(slots) != NO_RATE
         self.demand.advertise(slots, advertised, measured.estimates, limited, short)
-        self._news.report(slots.tolist(), self.suppression.is_advertised(slots).tolist())
+        are_known = self.suppression.is_advertised(slots).tolist()
+        self._news.report(zip(slots.tolist(), are_known, strict=True))
 
     def _rows(self, slots: Ints, measured: Measured) -> UsageColumns:
         """The rows of some groups as a report would send them: rates in the precision of reports."""

@@ -20,6 +20,8 @@ from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 #: The slot id of a group that has none.
 NO_SLOT: Final = -1
 
+_NOTHING_HELD: Final = (0, 0, 0, 0)
+
 
 class Listener(Protocol):
     """Where counters say that they were touched (`rgd.core.counts.news`)."""
@@ -158,9 +160,11 @@ class Counters:
             self.held[topic] = held
             self.is_changed = self.has_besides = True
 
-    def held_back(self) -> list[int]:
+    def held_back(self) -> tuple[int, int, int, int]:
         """Messages and bytes held back in the open window, and by those that spoke in it or in the one before."""
-        return [*_total(self.held), *_total(self.held_before | self.held)]
+        if not (self.held or self.held_before):
+            return _NOTHING_HELD
+        return (*_total(self.held), *_total(self.held_before | self.held))
 
     def open_window(self, *, is_idle: bool) -> None:
         """Begin what belongs to a window anew."""

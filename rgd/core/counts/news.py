@@ -83,15 +83,15 @@ class News:
         totals = list(chain.from_iterable(self._counted[slot].refused_totals() for slot in slots))
         return pack_numbers(f"{len(totals)}q", *totals)
 
-    def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
-        """Begin what belongs to a window anew; that of an idle row has no memory of unsaid refusals."""
-        for slot, is_idle in zip(slots, are_idle, strict=True):
+    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
+        """Begin what belongs to a window anew, by slot id and whether it is idle: then unsaid refusals are forgotten."""
+        for slot, is_idle in rows:
             if (one := self._counted.get(slot)) is not None:
                 one.counters.open_window(is_idle=is_idle)
 
-    def report(self, slots: Iterable[int], are_reported: Iterable[bool]) -> None:
-        """Note whether the peers know of the demand for some groups."""
-        for slot, is_reported in zip(slots, are_reported, strict=True):
+    def report(self, rows: Iterable[tuple[int, bool]]) -> None:
+        """Note of some groups, by slot id, whether the peers know of the demand."""
+        for slot, is_reported in rows:
             if (one := self._counted.get(slot)) is not None:
                 one.reported = is_reported
 

@@ -19,10 +19,10 @@ from rgd.core.counts.unsaid import NO_SLICES
 #: Numbers of every row: slot id, times of the last request and of the first since the row was collected, requests,
 #: admitted messages and bytes, topics of the open window.
 PLAIN: Final = 7
-#: Of a row that refused work or saw retries: its place among all; retries, refusals, and pairs of messages and bytes:
+#: Of a row that refused work or saw retries: its slot id; retries, refusals, and pairs of messages and bytes:
 #: retried (of the admitted), refused, refused as new, refused without an attempt; the last wait in ms.
 REFUSING: Final = 12
-#: Of a row that had anything else: its place; messages and bytes given back, held back in the open window, and in it
+#: Of a row that had anything else: its slot id; messages and bytes given back, held back in the open window, and in it
 #: or the one before; `UnsaidBound.numbers`.
 BESIDES: Final = 15
 
@@ -46,8 +46,8 @@ class Pages(Protocol):
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
 
-    def open_windows(self, slots: Iterable[int], are_idle: Iterable[bool]) -> None:
-        """Begin what belongs to a window anew; that of an idle row has no memory of unsaid refusals."""
+    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
+        """Begin what belongs to a window anew, by slot id and whether it is idle: then unsaid refusals are forgotten."""
 
 
 class Ungoverned(NamedTuple):
@@ -61,9 +61,14 @@ class Ungoverned(NamedTuple):
 
 def pack(rows: Collection[Counters]) -> Page:
     """The present readings of some rows."""
-    refusing = [one for one in enumerate(rows) if one[1].refusals or one[1].retries]
-    besides = [one for one in enumerate(rows) if one[1].has_besides]
-    return Page(_plain(rows), _refusing(refusing), b"".join([_of_besides(*one) for one in besides]))
+    refusing = [one for one in rows if one.refusals or one.retries]
+    besides = [one for one in rows if one.has_besides]
+    return Page(_plain(rows), _refusing(refusing), b"".join(map(_of_besides, besides)))
+
+
+def joined(pages: Iterable[Page]) -> Page:
+    """The rows of all pages; of a row that stands in several, the last counts."""
+    return Page(*map(b"".join, zip(Page(), *pages, strict=True)))
 
 
 def _plain(rows: Collection[Counters]) -> bytes:
@@ -83,11 +88,11 @@ def _plain(rows: Collection[Counters]) -> bytes:
     return b"".join(packed)
 
 
-def _refusing(rows: Collection[tuple[int, Counters]]) -> bytes:
+def _refusing(rows: Collection[Counters]) -> bytes:
     pack = _REFUSING.pack
     packed = [
         pack(
-            place,
+            of.slot,
             of.retries,
             of.refusals,
             of.retried_messages,
@@ -100,12 +105,12 @@ def _refusing(rows: Collection[tuple[int, Counters]]) -> bytes:
             of.unsaid_bytes,
             of.wait_ms,
         )
-        for place, of in rows
+        for of in rows
     ]
     return b"".join(packed)
 
 
-def _of_besides(place: int, of: Counters) -> bytes:
+def _of_besides(of: Counters) -> bytes:
     slices = NO_SLICES if of.unsaid is None else of.unsaid.numbers()
     back = of.returned_messages, of.returned_bytes
-    return _BESIDES.pack(place, *back, *of.held_back(), *slices)
+    return _BESIDES.pack(of.slot, *back, *of.held_back(), *slices)

@@ -59,9 +59,12 @@ def readings_of(page: Page) -> Readings:
     besides = np.frombuffer(page.besides).reshape(-1, BESIDES)
     marks, wait_ms = np.zeros((len(plain), FIELDS)), np.zeros(len(plain))
     marks[:, :RETRIES] = plain[:, 1:-1]
-    places = refusing[:, 0].astype(np.int64)
+    slots = plain[:, 0].astype(np.int64)
+    place = np.zeros(int(slots.max(initial=-1)) + 1, np.int64)
+    place[slots] = np.arange(len(slots))
+    places = place[refusing[:, 0].astype(np.int64)]
     marks[places, RETRIES:], wait_ms[places] = refusing[:, 1:-1], refusing[:, -1]
-    slots, places = plain[:, 0].astype(np.int64), besides[:, 0].astype(np.int64)
+    places = place[besides[:, 0].astype(np.int64)]
     return Readings(slots, marks, plain[:, -1], wait_ms, places, besides[:, 1:])
 
 

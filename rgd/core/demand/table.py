@@ -380,7 +380,8 @@ class DemandTable:
             besides[:, HELD] = besides[:, LARGEST_SLICE] = 0
             besides[is_idle, SLICES] = 0
             self._told.besides[rows] = besides
-        self._news.open_windows(self._told.slot[rows].tolist(), is_idle.tolist())
+        slots = self._told.slot[rows].tolist()
+        self._news.open_windows(zip(slots, is_idle.tolist(), strict=True))
 
     def _offered(
         self, rows: Ints, of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats

@@ -5,7 +5,7 @@ Laws:
 - Calls take effect in their order. Those that return something may wait for the gate; the others only tell it something.
 - The gate never waits for the plane. What it has to say is in `News`: `dropped` is complete as of the last call that
   returned something, the rest as of a moment ago; it loses nothing.
-- A call is a small piece of the gate's work (some 500 rows), because requests wait until it ends, but for those for all
+- A call is a small piece of the gate's work (some 64 rows), because requests wait until it ends, but for those for all
   groups at once: `set_policies`, which crosses in parts, and `touched_slots` (0.8 ms for 30,000).
 """
 
@@ -47,8 +47,8 @@ class News(Pages, Protocol):
     def refused(self, slots: Iterable[int]) -> bytes:
         """[slots, messages or bytes, levels] work refused by each level since the start, int64; all must exist."""
 
-    def report(self, slots: Iterable[int], are_reported: Iterable[bool]) -> None:
-        """Note whether the peers know of the demand for some groups."""
+    def report(self, rows: Iterable[tuple[int, bool]]) -> None:
+        """Note of some groups, by slot id, whether the peers know of the demand."""
 
 
 class Gate(Protocol):

@@ -56,6 +56,12 @@ def refuse(_gate: LocalGate) -> None:
     raise UnknownGroup("gold")
 
 
+def halved(_gate: LocalGate, number: int) -> int:
+    if number % 2:
+        raise UnknownGroup(str(number))
+    return number // 2
+
+
 def give_what_cannot_cross(_gate: LocalGate) -> Any:
     return lambda: None
 
@@ -137,6 +143,19 @@ async def test_what_the_gate_raises_is_raised_where_it_was_asked_for() -> None:
         plane.tell(refuse)
         with pytest.raises(LinkEnded):
             plane.ask(depth)
+
+    async with linked() as (_, _, errors, connected):
+        await in_plane(connected, act)
+        assert errors.counts["link"] == 2
+
+
+async def test_what_is_asked_in_pieces_is_answered_in_order_also_after_one_that_fails() -> None:
+    async def act(plane: PlaneEnd) -> None:
+        assert plane.ask_each(halved, range(0, 200, 2)) == [*range(100)]
+        assert plane.ask_each(halved, []) == []
+        with pytest.raises(UnknownGroup, match="3"):
+            plane.ask_each(halved, [2, 3, 4, 5])
+        assert plane.ask(depth) == NS_PER_S
 
     async with linked() as (_, _, errors, connected):
         await in_plane(connected, act)
