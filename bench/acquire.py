@@ -28,13 +28,12 @@ import uvloop
 from aiohttp import web
 from typing_extensions import override
 
-from rgd.adapters.http.server import HttpServer
 from rgd.app.door_wiring import http_settings
 from rgd.app.traffic import Traffic
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.wire.dialect import CompactDialect
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.whole_daemon import HttpServer, build
 
 CONNECTIONS: Final = 32
 ITEMS: Final = 100

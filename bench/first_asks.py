@@ -31,15 +31,14 @@ import uvloop
 from bench.harness import Figures, run
 from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from bench.reads import Load, pin, quantiles
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.app.door_wiring import http_settings
 from rgd.app.logs import configure_logs
 from rgd.app.process import tune_interpreter
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.wire.log_records import LogReader
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.whole_daemon import HttpServer, build
 
 #: Groups that are in use before: those that the other caller asks for.
 IN_USE: Final = 5_000

@@ -28,14 +28,13 @@ from typing import Final
 import uvloop
 
 from bench.harness import Figures, run
-from rgd.adapters.http.server import HttpServer
 from rgd.app.door_wiring import http_settings
 from rgd.app.process import tune_interpreter
 from rgd.app.traffic import Traffic
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.wire.dialect import CompactDialect
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.whole_daemon import HttpServer, build
 
 GROUPS: Final = 15_000
 IN_USE: Final = 5_000

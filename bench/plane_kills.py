@@ -2,7 +2,7 @@
 
     python bench/plane_kills.py [--json] [--kills 20]
 
-Two daemons in two processes each (`broker.processes: 2`) on the embedded exchange, with one group whose quota both want whole. At
+Two daemons on the embedded exchange, with one group whose quota both want whole. At
 random moments the plane of one of them gets a SIGKILL. Each question of its callers is timed.
 """
 

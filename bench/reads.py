@@ -39,16 +39,13 @@ import uvloop
 
 from bench.harness import Figures, run
 from bench.http_stalls import Daemon, Watch, array_of, daemon, name
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
-from rgd.app.daemon import RgdDaemon
 from rgd.app.door_wiring import http_settings
 from rgd.app.live import Live
 from rgd.app.logs import configure_logs
 from rgd.app.process import tune_interpreter
 from rgd.app.recent_events import RecentEvents
 from rgd.app.telemetry import Telemetry
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import Report, Sender
@@ -57,6 +54,7 @@ from rgd.core.units import MILLI, NS_PER_S
 from rgd.wire.codec import encode
 from rgd.wire.name_dictionary import NameEncoder
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.whole_daemon import HttpServer, RgdDaemon, build
 
 GROUPS: Final = 5_000
 BROKERS: Final = 100

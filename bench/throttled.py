@@ -18,7 +18,6 @@ from typing import Final, cast
 import uvloop
 
 from bench.harness import Figures, best_s, run
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.throttled_samples import throttled_samples
@@ -31,8 +30,8 @@ from rgd.core.gate.local import GateSettings, LocalGate
 from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos
-from rgd.ports.daemon import WholeDaemon
 from rgd.ports.metrics import Sample
+from tests.support.whole_daemon import HttpServer, WholeDaemon
 
 READS: Final = 2_000
 #: Scrapes; a scraper comes again and again.

@@ -20,7 +20,6 @@ from typing import Final, assert_never
 import structlog
 
 from rgd.app.alarms import AlarmLog
-from rgd.app.answering import Answering
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
@@ -60,7 +59,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.exchange.messages import Goodbye, Message, Report
+from rgd.core.exchange.messages import Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
@@ -130,7 +129,7 @@ class Agreeing(Looks):
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
         self._is_draining = False
-        #: Called when the core has raised. A plane's process ends at once, because its gate goes on.
+        #: Called when the core has raised: a plane's process ends at once, because its gate goes on.
         self.on_broken: Callable[[str], None] = self._halt
         #: Why this daemon may not go on.
         self.halted: str | None = None
@@ -300,14 +299,12 @@ class Agreeing(Looks):
     # Events in, effects out.
 
     def _handle(self, event: Event) -> None:
-        effects: tuple[Effect, ...] = ()
         try:
             effects = self.core.handle(event)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the core is not to be used any more
             self.errors.note("core", error, about=type(event).__name__)
             self.on_broken(f"the core raised {error!r}")
-            if isinstance(event, Stopping) and not self.core.name.is_lost:
-                effects = (Publish(Goodbye(self.core.identity.sender)),)
+            return
         for effect in effects:
             try:
                 self._carry_out(effect)
@@ -421,11 +418,3 @@ class Agreeing(Looks):
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at
         return None if wake_at is None else max(0.0, (wake_at - self.now()) / NS_PER_S)
-
-
-class RgdDaemon(Agreeing, Answering):
-    """One running broker in one process; fulfils `rgd.ports.daemon.WholeDaemon`."""
-
-    def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
-        self.limiter, self.leases = core.limiter, core.leases
-        super().__init__(core, parts, cluster)

@@ -1,14 +1,13 @@
-"""Builds the daemon from settings, and runs it: startup, serve, shutdown.
+"""Builds what agrees from settings.
 
 Only this module combines adapters, configuration and core. Each adapter gets a
 dataclass of its own filled from the settings; lower layers read no settings.
 
-`rgd.app.daemon` has the interaction of the parts.
+`rgd.app.daemon` has the interaction of the parts, `rgd.app.planes` runs them.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -16,7 +15,6 @@ from typing import Final, TypeVar
 import structlog
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.labels import topic_bounds
 from rgd.adapters.usagelog.files import log_folder
@@ -28,26 +26,12 @@ from rgd.app.backlog_telemetry import BacklogTelemetry
 from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
-from rgd.app.credentials import Credentials
-from rgd.app.daemon import Agreeing, Parts, RgdDaemon
-from rgd.app.door_wiring import address_of, http_settings
+from rgd.app.daemon import Agreeing, Parts
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
-from rgd.app.live import Live
 from rgd.app.log_wiring import log_keeper
-from rgd.app.logs import configure_logs
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
-from rgd.app.process import (
-    BUILD,
-    Halted,
-    close_within,
-    embedded_broker,
-    new_incarnation,
-    run_daemon,
-    stop_signalled,
-)
-from rgd.app.recent_events import RecentEvents
 from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
@@ -58,7 +42,6 @@ from rgd.core.exchange.messages import Sender
 from rgd.core.gate.looks import listed, names_asked
 from rgd.core.gate.port import Gate
 from rgd.core.units import NS_PER_MS, NS_PER_S
-from rgd.version import __version__
 
 #: How often it is looked whether the daemon is ready, until it is.
 READY_LOOK_S: Final = 0.05
@@ -69,78 +52,6 @@ _log = structlog.get_logger("rgd")
 _Made = TypeVar("_Made", bound=Agreeing)
 
 
-def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
-    """Run a daemon until SIGTERM or SIGINT.
-
-    Args:
-        settings: every setting, checked.
-        insecure: listen beyond loopback without tokens.
-        say: called with one line with broker, address and exchange, once it listens.
-
-    Raises:
-        ConfigError: a configured value cannot be used.
-        Unavailable: a port is taken, or the embedded broker has no build here.
-        Halted: another daemon uses this broker's name, or this one had too many errors.
-    """
-    events = RecentEvents()
-    configure_logs(recent=events)
-    run_daemon(settings, lambda: _serve(settings, events, insecure=insecure, say=say))
-
-
-async def _serve(
-    settings: Settings, events: RecentEvents, *, insecure: bool, say: Callable[[str], None]
-) -> None:
-    until = stop_signalled()
-    async with AsyncExitStack() as stack:
-        embedded = embedded_broker(settings)
-        url = settings.exchange.url
-        if embedded is not None:
-            stack.push_async_callback(embedded.stop)
-            url = await embedded.ensure()
-        daemon, exposition = build(settings, url)
-        stack.push_async_callback(daemon.close)
-        live = Live(daemon, events)
-        server = HttpServer(
-            daemon,
-            http_settings(settings, insecure=insecure),
-            metrics=exposition.render,
-            log_door=daemon.parts.log_keeper or NoLog(),
-            live_door=live,
-            observe=exposition.observe_answer,
-        )
-        credentials = Credentials(server, settings.http)
-        exposition.also(server.samples)
-        exposition.also(credentials.samples)
-        await server.open()
-        stack.push_async_callback(server.close)
-        up = f"rgd starting broker={daemon.broker} listening={address_of(settings, server.port)} exchange={url}"
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                beside = [
-                    tasks.create_task(_drain(until, daemon, server), name="drain"),
-                    tasks.create_task(tell_ready(daemon), name="ready"),
-                ]
-                if embedded is not None:
-                    watch = daemon.errors.keep("embedded", embedded.supervise)
-                    beside.append(tasks.create_task(watch, name="embedded"))
-                works = {"credentials": credentials.follow, "live": live.follow}
-                beside += [
-                    tasks.create_task(daemon.errors.keep(what, follow), name=what)
-                    for what, follow in works.items()
-                ]
-                _log.info("starting", version=__version__, build=BUILD, broker=daemon.broker)
-                await daemon.run(until, on_up=lambda: say(up))
-                for task in beside:
-                    task.cancel()
-        finally:
-            # In every case without blocking: a stuck disk must not delay the exit.
-            await close_within(stack, settings.shutdown_timeout_ms / 1000)
-            ended = settings.broker.name
-            _log.info("stopped", version=__version__, build=BUILD, broker=ended)
-    if daemon.halted is not None:
-        raise Halted(daemon.halted)
-
-
 async def tell_ready(daemon: Agreeing) -> None:
     """Log once it is ready."""
     while not daemon.health().ready:  # noqa: ASYNC110 -- nothing tells
@@ -148,21 +59,10 @@ async def tell_ready(daemon: Agreeing) -> None:
     _log.info("ready", broker=daemon.broker)
 
 
-async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) -> None:
-    await until.wait()
-    daemon.drain()
-    server.drain()
-
-
-def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
-    """Assemble a daemon in one process; nothing is opened yet."""
-    return assemble(settings, url, core_of(settings), RgdDaemon)
-
-
 def core_of(
     settings: Settings,
-    gate: Gate | None = None,
-    incarnation: int | None = None,
+    gate: Gate | None,
+    incarnation: int,
     former: Mapping[tuple[int, int], int] | None = None,
 ) -> Broker:
     """The core of a daemon.
@@ -170,10 +70,10 @@ def core_of(
     Args:
         settings: every setting.
         gate: answers requests; None: the core makes its own.
-        incarnation: of this daemon; None: a new one.
+        incarnation: of this daemon.
         former: as `Broker`.
     """
-    sender = Sender(settings.broker.name, incarnation or new_incarnation())
+    sender = Sender(settings.broker.name, incarnation)
     stored = _known_peers(settings).load()
     return Broker(core_settings(settings, sender, stored), SystemClock.now(), gate, former)
 

@@ -1,6 +1,6 @@
 """`rgd serve`: merge the settings, then run the daemon.
 
-`rgd.cli.setup` has the options, which override the other three sources of settings (`rgd.config.load`). `rgd.app.wiring` assembles
+`rgd.cli.setup` has the options, which override the other three sources of settings (`rgd.config.load`). `rgd.app.planes` runs
 the daemon. Nothing is opened before all settings are checked.
 """
 
@@ -18,8 +18,6 @@ def serve(*, setup: Setup) -> None:
     # reaches new pages of many columns at once held the event loop for 18 ms, where 4 KiB pages hold it for under 1.
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     settings = setup.load()
-    if settings.broker.processes == 1:
-        from rgd.app.wiring import serve as run
-    else:
-        from rgd.app.planes.serving import serve as run
-    run(settings, insecure=setup.insecure, say=lambda line: print(line, flush=True))
+    from rgd.app.planes import serving
+
+    serving.serve(settings, insecure=setup.insecure, say=lambda line: print(line, flush=True))

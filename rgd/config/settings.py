@@ -75,12 +75,6 @@ class BrokerSettings(Section):
         le=WEIGHT_MAX // WEIGHT_ONE,
         description="This broker's weight in `max-min`.",
     )
-    processes: Count = Field(
-        default=2,
-        ge=1,
-        le=2,
-        description="2: one process answers and another one agrees, so that neither holds the other up; 1: one does both.",
-    )
 
     @property
     def weight_milli(self) -> int:

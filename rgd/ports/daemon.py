@@ -13,7 +13,6 @@ from rgd.core.buckets.decision import Request
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.ports.answers import Answers
 from rgd.ports.backlogs import BacklogDoor
 from rgd.views.model import BrokerView, ExplainView, GroupView
 
@@ -90,7 +89,3 @@ class Daemon(Protocol):
             UnknownGroup: there is no such group.
             PoliciesReadOnly, ExchangeDown: as `change`.
         """
-
-
-class WholeDaemon(Answers, Daemon, Protocol):
-    """A daemon in one process."""

@@ -1,6 +1,6 @@
 """Three real daemons, each a process, over a real exchange: the same shares everywhere.
 
-On the embedded broker, on it with each daemon in two processes, and on Apache Pulsar alike. Not covered: whether load
+On the embedded broker and on Apache Pulsar alike. Not covered: whether load
 gets what the shares say, which the demo judges (test_demo.py).
 """
 
@@ -31,9 +31,7 @@ ASK = {"tenant": "acme", "namespace": "orders", "topic": "eu", "messages": 5}
 SOON_S = 120.0
 
 
-@pytest.fixture(
-    params=["embedded", "two processes", pytest.param("pulsar", marks=pytest.mark.pulsar)]
-)
+@pytest.fixture(params=["embedded", pytest.param("pulsar", marks=pytest.mark.pulsar)])
 async def exchange(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[tuple[str, dict[str, str]]]:
@@ -51,10 +49,7 @@ async def exchange(
     components.embedded_broker()
     broker = EmbeddedBroker(tmp_path / "exchange")
     try:
-        yield (
-            await broker.ensure(),
-            {"RGD_BROKER__PROCESSES": str(1 + (request.param == "two processes"))},
-        )
+        yield await broker.ensure(), {}
     finally:
         await broker.stop()
 

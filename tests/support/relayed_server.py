@@ -8,7 +8,7 @@ from typing_extensions import override
 from rgd.adapters.http.forward import Asked, Forward
 from rgd.adapters.http.relay import Relay
 from rgd.adapters.http.relay_plane import PlaneEnd
-from rgd.adapters.http.server import HttpServer
+from tests.support.whole_daemon import HttpServer
 
 
 class RelayedServer(HttpServer):

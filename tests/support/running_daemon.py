@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 
 from structlog.testing import capture_logs
 
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.daemon import Parts
 from rgd.app.live import Live
 from rgd.app.policies.table import TablePolicies
 from rgd.app.recent_events import RecentEvents
@@ -33,6 +32,7 @@ from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
 from rgd.views.model import ExplainView
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
+from tests.support.whole_daemon import HttpServer, RgdDaemon
 
 _Result = TypeVar("_Result")
 

@@ -2,7 +2,7 @@
 
 `front` listens. A `connection` is a `fast_lane.Lane`: it reads requests (`lane_heads`, `chunks`), lets them pass the `gate`
 (token, count, errors) within the limits of its `guard`, and answers the calls of `hot` itself. What it passes on (`forward`)
-is answered by `plane`, in this process (`server` is both together) or behind a socket (`relay`, `relay_plane`). `routes` is
+is answered by `plane`, behind a socket (`relay`, `relay_plane`). `routes` is
 the list of all calls; their handlers (`acquire`, `leases`, `groups`, `pulsar_admin`, `probes`, ...) know nothing of
 connections. `bodies` and `strict` say what a body may hold; `errors` and `plane_errors` have the tables from an error to its
 status; `openapi` describes all of it. It talks to nothing but `rgd.ports`.

@@ -389,7 +389,7 @@ METRICS: Final = (
     Metric(
         "rgd_plane_restarts_total",
         MetricType.COUNTER,
-        "Processes that agree with the other brokers which took over from one that ended (`broker.processes: 2`).",
+        "Processes that agree with the other brokers which took over from one that ended.",
     ),
     Metric(
         "rgd_http_credentials_old",

@@ -53,7 +53,18 @@ _log = structlog.get_logger("rgd")
 
 
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
-    """Run a daemon until SIGTERM or SIGINT; arguments and errors as `rgd.app.wiring.serve`."""
+    """Run a daemon until SIGTERM or SIGINT.
+
+    Args:
+        settings: every setting, checked.
+        insecure: listen beyond loopback without tokens.
+        say: called with one line with broker, address and exchange, once the first plane is up.
+
+    Raises:
+        ConfigError: a configured value cannot be used.
+        Unavailable: a port is taken, or the embedded broker has no build here.
+        Halted: another daemon uses this broker's name, or this one had too many errors.
+    """
     configure_logs()
     run_daemon(settings, lambda: _serve(settings, insecure=insecure, say=say))
 

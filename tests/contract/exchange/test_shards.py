@@ -9,7 +9,7 @@ import pytest
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.daemon import Parts
 from rgd.app.policies.file import FilePolicies
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
@@ -20,6 +20,7 @@ from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of
 from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeExchange, hear, open_all
+from tests.support.whole_daemon import RgdDaemon
 
 GROUPS = ("gold", "silver", "iron")
 POLICIES = (

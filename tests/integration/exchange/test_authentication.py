@@ -23,10 +23,8 @@ from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.namespaces import SYSTEM_NAMESPACE
 from rgd.app.clock import SystemClock
-from rgd.app.daemon import RgdDaemon
 from rgd.app.doctor.exchange import Whereabouts, admin
 from rgd.app.doctor.findings import State, run_all
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
 from rgd.core.exchange.dialects import STOCK_TOPIC
@@ -37,6 +35,7 @@ from tests.support.exchanges import hears_itself
 from tests.support.pulsar_operator import ensure_namespace
 from tests.support.pulsar_standalone import CLUSTER, pulsar_shell
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
+from tests.support.whole_daemon import RgdDaemon, build
 
 pytestmark = [pytest.mark.pulsar, pytest.mark.xdist_group("authentication")]
 

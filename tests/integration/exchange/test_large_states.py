@@ -21,7 +21,7 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.daemon import Parts
 from rgd.app.policies.table import TablePolicies
 from rgd.app.traffic import Traffic
 from rgd.core.broker.broker import Broker
@@ -42,6 +42,7 @@ from rgd.wire.dialect import CompactDialect
 from tests.support import components
 from tests.support.errors import no_end
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
+from tests.support.whole_daemon import RgdDaemon
 
 if sys.version_info >= (3, 14):
     from compression import zstd

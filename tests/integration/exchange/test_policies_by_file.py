@@ -13,7 +13,7 @@ import pytest
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.daemon import Parts
 from rgd.app.policies.file import FilePolicies
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
@@ -21,6 +21,7 @@ from rgd.config.load import load_settings
 from rgd.core.broker.broker import Broker
 from rgd.core.exchange.messages import Sender
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.whole_daemon import RgdDaemon
 
 NAMES = ("broker-1", "broker-2", "broker-3")
 TIMEOUT_S = 60

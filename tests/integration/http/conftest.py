@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, open_door
 from tests.support.certificates import make_certificate
 from tests.support.relayed_server import RelayedServer
+from tests.support.whole_daemon import HttpServer
 
 
 def pytest_asyncio_loop_factories(

@@ -14,10 +14,10 @@ from typing import Any
 
 import uvloop
 
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.app.open_files import FILES_RESERVED, connections_room, raise_open_files
 from tests.integration.http.door import metrics
+from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 

@@ -20,11 +20,11 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # s
 
 from rgd.adapters.http.lanes import OpenLane
 from rgd.adapters.http.reply import MetricsPage
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from tests.support.running_daemon import RunningDaemon
+from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

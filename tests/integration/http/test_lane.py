@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from rgd.adapters.http.connection import READ_AHEAD_BYTES
 from rgd.adapters.http.fast_lane import HEADS_KEPT, PIPELINED_MAX
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.policies.records import Change
@@ -27,6 +26,7 @@ from tests.integration.http.door import Door, open_door, read_answer
 from tests.integration.http.test_connections import figure, until
 from tests.integration.http.test_hostile import reset
 from tests.support.relayed_server import RelayedServer
+from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 T = TypeVar("T")

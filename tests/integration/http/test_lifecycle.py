@@ -8,11 +8,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.records import Change
 from rgd.errors import Unavailable
 from tests.integration.http.door import Door, metrics, open_door
+from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 

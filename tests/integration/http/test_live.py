@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.live import SUBSCRIBERS_MAX
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
@@ -24,6 +23,7 @@ from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import call
 from tests.support.relayed_server import RelayedServer
 from tests.support.running_daemon import RunningDaemon, running_daemon
+from tests.support.whole_daemon import HttpServer
 
 #: So many that a snapshot is larger than what may wait unread.
 GROUPS = [f"g{number:03}" for number in range(120)]

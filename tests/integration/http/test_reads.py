@@ -17,10 +17,8 @@ import pytest
 
 from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.reply import Call, Reply
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.metrics.exposition import Exposition
-from rgd.app.daemon import RgdDaemon
 from rgd.app.telemetry import Telemetry
 from rgd.core.backlog.model import (
     Ledger,
@@ -39,6 +37,7 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.ports.door import Scope
 from tests.support.running_daemon import memory_daemon
+from tests.support.whole_daemon import HttpServer, RgdDaemon
 
 pytestmark = pytest.mark.slow
 

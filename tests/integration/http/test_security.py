@@ -7,12 +7,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.errors import ConfigError
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import metrics, open_door
+from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 TOKENS = {scope.value: f"{scope}-token" for scope in Scope}

@@ -20,15 +20,14 @@ from aiohttp import ClientSession, web
 from rgd.adapters.exchange.pulsar_log import client_log
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs
-from rgd.app.daemon import RgdDaemon
 from rgd.app.policies.stock import PulsarAdminPolicies
-from rgd.app.wiring import build
 from rgd.config.settings import Settings
 from tests.integration.stock.stock_house import TIMEOUT_S, CountedPolicies
 from tests.support.memory_bus import MemoryBus, MemoryExchange
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.raw_pulsar import RawProducer, message
+from tests.support.whole_daemon import RgdDaemon, build
 
 POLL_MS = 200
 #: Payload of each message.

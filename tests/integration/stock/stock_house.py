@@ -10,16 +10,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rgd.app.daemon import RgdDaemon
 from rgd.app.policies.source import OnSnapshot
 from rgd.app.policies.stock import PulsarAdminPolicies
-from rgd.app.wiring import build
 from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Request, TooLarge
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import Kind
 from tests.support.memory_bus import MemoryBus, MemoryExchange
 from tests.support.pulsar_standalone import PulsarStandalone
+from tests.support.whole_daemon import RgdDaemon, build
 
 TIMEOUT_S = 60
 POLL_MS = 200

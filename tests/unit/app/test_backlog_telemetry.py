@@ -10,12 +10,12 @@ import pytest
 
 from rgd.adapters.metrics.registry import BY_NAME
 from rgd.app.backlog_telemetry import BacklogTelemetry
-from rgd.app.daemon import RgdDaemon
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import BacklogQuota, BacklogQuotas, Backlogs
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.support.running_daemon import memory_daemon
+from tests.support.whole_daemon import RgdDaemon
 from tests.unit.core.backlog.topics import EU, EVICT, HOLD, NAMESPACE, report, s, sub
 
 US = EU.replace("/eu", "/us")

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from rgd.adapters.metrics.exposition import Exposition
-from rgd.app.daemon import RgdDaemon
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.broker.events import Started, Woken
 from rgd.core.policies.model import BacklogAction, BacklogQuota
 from rgd.core.units import NS_PER_S
+from tests.support.whole_daemon import RgdDaemon, build
 from tests.unit.core.backlog.topics import report, sub
 
 SIZE = "pulsar_storage_backlog_size"

@@ -7,6 +7,7 @@ that raises in a process of its own (tests/unit/app/planes).
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,15 +15,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.adapters.metrics.exposition import Exposition
-from rgd.app import wiring
 from rgd.app.containment import INTERNAL_ERRORS_MAX, SITES_MAX, InternalErrors
-from rgd.app.process import Halted
-from rgd.app.recent_events import RecentEvents
+from rgd.app.process import close_within
 from rgd.app.telemetry import Telemetry
-from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.errors import InvariantBroken, UnknownGroup
+from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.messages import Goodbye
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -30,7 +27,7 @@ from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError
 from rgd.ports.metrics import Sample
 from rgd.wire.codec import decode
-from tests.support.running_daemon import RunningDaemon, memory_daemon, running_daemon
+from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GOLD = Request(group="gold")
 WAIT_S = 60
@@ -198,29 +195,13 @@ def test_each_part_is_closed_whatever_the_others_raise(
     assert daemon.errors.counts["close"] == 3
 
 
-async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    daemon = memory_daemon(tmp_path, PolicySnapshot({}))
-    monkeypatch.setattr(daemon.parts.usage_log, "close", asyncio.Event().wait)
-    monkeypatch.setattr(
-        wiring, "build", lambda _settings, _url: (daemon, Exposition(Telemetry(daemon)))
-    )
-    settings = Settings.model_validate(
-        {
-            "http": {"listen": "127.0.0.1:0"},
-            "exchange": {"url": "pulsar://127.0.0.1:6650"},
-            "shutdown_timeout_ms": 100,
-        }
-    )
+async def test_what_cannot_be_closed_is_waited_for_no_longer_than_said() -> None:
     async with asyncio.timeout(WAIT_S):
-        with pytest.raises(Halted, match="an invariant is broken"):
-            await wiring._serve(
-                settings,
-                RecentEvents(),
-                insecure=False,
-                say=lambda _ready: daemon.errors.note("core", InvariantBroken("a story")),
-            )
+        stack = AsyncExitStack()
+        stack.push_async_callback(asyncio.Event().wait)
+        with capture_logs() as logs:
+            await close_within(stack, 0.01)
+    assert [one["event"] for one in logs] == ["gave up waiting for an orderly end"]
 
 
 @pytest.mark.slow
@@ -288,15 +269,8 @@ def test_a_message_that_a_bug_cannot_decode_is_dropped_and_ends_nothing(
     assert daemon.halted is None
 
 
-@pytest.mark.parametrize(
-    ("path", "method", "reason"),
-    [
-        ("membership", "check", "the core raised OverflowError"),
-        ("", "_until_wake_s", f"more than {INTERNAL_ERRORS_MAX} internal errors"),
-    ],
-)
 def test_a_daemon_that_cannot_go_on_ends_in_order_with_a_goodbye(
-    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, path: str, method: str, reason: str
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon, has_left = running.daemon, threading.Event()
     publish = daemon.parts.exchange.publish
@@ -307,12 +281,11 @@ def test_a_daemon_that_cannot_go_on_ends_in_order_with_a_goodbye(
         await publish(payload)
 
     monkeypatch.setattr(daemon.parts.exchange, "publish", noted)
-    owner = daemon.core.membership if path else daemon
-    monkeypatch.setattr(owner, method, boom)
+    monkeypatch.setattr(daemon, "_until_wake_s", boom)
     # Its loop ends soon after: it cannot be asked any more.
     assert has_left.wait(WAIT_S)
     assert daemon.halted is not None
-    assert reason in daemon.halted
+    assert f"more than {INTERNAL_ERRORS_MAX} internal errors" in daemon.halted
 
 
 def test_figures_are_read_up_to_the_one_that_raises() -> None:

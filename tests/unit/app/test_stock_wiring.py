@@ -7,12 +7,11 @@ from pathlib import Path
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.metrics.exposition import Exposition
-from rgd.app.daemon import RgdDaemon
-from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.broker.effects import SendStockReport
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
+from tests.support.whole_daemon import RgdDaemon, build
 
 REPORT = StockReport("rgd://b1", (GroupUsage("gold", Pair(1, 1)),))
 

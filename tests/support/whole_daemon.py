@@ -1,7 +1,11 @@
-"""The HTTP server of one daemon in one process: its `front`, and the `plane` behind it."""
+"""A daemon in one process, for tests and benches that need both halves at hand: gate and plane joined by plain calls.
+
+`rgd serve` never runs one; its two processes are tests/e2e's and tests/unit/app/planes'.
+"""
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from typing_extensions import override
 
@@ -10,10 +14,35 @@ from rgd.adapters.http.front import Front, observe_nothing
 from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.reply import MetricsPage, Observer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.ports.daemon import WholeDaemon
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.app.answering import Answering
+from rgd.app.daemon import Agreeing, Parts
+from rgd.app.process import new_incarnation
+from rgd.app.wiring import assemble, core_of
+from rgd.config.settings import Settings
+from rgd.core.broker.broker import Broker
+from rgd.ports.answers import Answers
+from rgd.ports.daemon import Daemon
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
+
+
+class WholeDaemon(Answers, Daemon, Protocol):
+    """What the server needs of one."""
+
+
+class RgdDaemon(Agreeing, Answering):
+    """One broker that agrees and answers."""
+
+    def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
+        self.limiter, self.leases = core.limiter, core.leases
+        super().__init__(core, parts, cluster)
+
+
+def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
+    """Assemble one as `rgd serve` does; nothing is opened yet."""
+    return assemble(settings, url, core_of(settings, None, new_incarnation()), RgdDaemon)
 
 
 class HttpServer(Front):
@@ -23,7 +52,7 @@ class HttpServer(Front):
         ConfigError: the settings cannot be used, or would let strangers in.
     """
 
-    def __init__(  # noqa: PLR0913 -- the doors are two of seven
+    def __init__(
         self,
         daemon: WholeDaemon,
         settings: HttpSettings,
