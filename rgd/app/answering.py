@@ -21,7 +21,7 @@ ID_BYTES: Final = 16
 
 
 class Answering:
-    """The part of `rgd.ports.daemon.WholeDaemon` that answers (`rgd.ports.answers.Answers`)."""
+    """What answers; fulfils `rgd.ports.answers.Answers`."""
 
     limiter: Limiter
     leases: Leases

@@ -106,7 +106,7 @@ class SmallClock:
 
 
 class SmallDaemon:
-    """Implements `rgd.ports.daemon.WholeDaemon` for one broker alone: its share is the quota."""
+    """Implements `tests.support.whole_daemon.WholeDaemon` for one broker alone: its share is the quota."""
 
     def __init__(self, snapshot: PolicySnapshot | None = None, bounds: Bounds = BOUNDS) -> None:
         self.broker = "broker-1"
