@@ -72,29 +72,17 @@ async def daemons(
             await daemon.stop()
 
 
-async def test_they_reach_the_same_shares(daemons: list[Daemon]) -> None:
+async def test_they_agree_follow_a_change_and_notice_who_leaves(daemons: list[Daemon]) -> None:
     async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
         clients = [await stack.enter_async_context(DaemonClient(d.base)) for d in daemons]
-        while not agrees_on_thirds([await ask_and_look(client) for client in clients]):
+        while not agrees_on_thirds([await ask_and_look(client) for client in clients], quota=300):
             pass
         assert [view["broker"] for view in await clients[0].brokers()] == list(NAMES)
 
-
-async def test_a_quota_changed_at_one_is_in_force_at_the_others(daemons: list[Daemon]) -> None:
-    async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
-        clients = [await stack.enter_async_context(DaemonClient(d.base)) for d in daemons]
-        while not agrees_on_thirds([await ask_and_look(client) for client in clients]):
-            pass
         await clients[0].put_group("gold", {"publish": {"messages": 150}})
         while not agrees_on_thirds([await ask_and_look(client) for client in clients], quota=150):
             pass
 
-
-async def test_told_to_stop_each_says_goodbye_and_exits_with_0(daemons: list[Daemon]) -> None:
-    async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
-        clients = [await stack.enter_async_context(DaemonClient(d.base)) for d in daemons]
-        while not agrees_on_thirds([await ask_and_look(client) for client in clients]):
-            pass
         assert await daemons[2].stop() == 0
         # A goodbye is heard at once; silence would take three rounds.
         while len(await clients[0].brokers()) > 2:
@@ -109,7 +97,7 @@ async def ask_and_look(client: DaemonClient) -> dict[str, Any]:
     return kind
 
 
-def agrees_on_thirds(views: list[dict[str, Any]], quota: float = 300) -> bool:
+def agrees_on_thirds(views: list[dict[str, Any]], quota: float) -> bool:
     """Whether all three see the same rows' shares, a third each, and each has its own in force."""
     expected = {name: pytest.approx(quota / 3, abs=0.01) for name in NAMES}
     return all(

@@ -1,7 +1,7 @@
 """Leases of several clients at a daemon that runs: what they spend is never more than what it counts as granted.
 
 The daemon's own totals are compared with what callers were told, all clients together. Not covered: crashes
-of clients (the core's leases have a simulation of their own).
+of clients (the core's leases have a simulation of their own), what one client does (tests/unit/client/test_leases.py).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rgd.client import Answer, BlockingClient, Client, ClientSettings, Name, Question, Source
+from rgd.client import Answer, BlockingClient, Client, ClientSettings, Name, Source
 from tests.support import components
 from tests.support.served import served
 
@@ -117,25 +117,3 @@ async def test_what_clients_spend_is_never_more_than_the_daemon_granted(url: str
     assert granted <= DEPTH + RATE * elapsed_s + LARGEST
     assert sum(told.by_lease for told in tolds) > 0
     assert sum(told.refused for told in tolds) > 0
-
-
-async def test_closing_gives_back_what_a_lease_has_left(url: str) -> None:
-    before = total(url, "rgd_admitted_total") - total(url, "rgd_returned_total")
-    async with Client(settings(url)) as client:
-        orders = client.limiter(ORDERS, leased=True)
-        spent = sum([(await orders.acquire(wait_s=PATIENT_S)).messages for _ in range(20)])
-        assert client.count().by_lease > 0
-    granted = total(url, "rgd_admitted_total") - total(url, "rgd_returned_total") - before
-
-    assert spent == 20
-    assert granted == spent
-
-
-async def test_a_name_without_a_limit_costs_one_call(url: str) -> None:
-    async with Client(settings(url)) as client:
-        free = client.limiter(Name("acme", "free"), leased=True)
-        for _ in range(1000):
-            assert (await free.acquire(5, 500)).granted
-        other = await client.ask(Question(Name("acme", "free")))
-        assert other.granted
-        assert client.count().calls < 20
