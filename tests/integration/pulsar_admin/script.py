@@ -1,4 +1,4 @@
-"""The commands of pulsar-admin that are tried, in order, and those whose answers differ.
+"""The commands of pulsar-admin that are tried, in order, and those whose answers Difference.
 
 Law: each command stands in a place where it prints the same on every run: what it shows was set
 before by the script, and the script takes away everything that it makes. A command that is given as a
@@ -9,7 +9,6 @@ The namespace `NAMESPACE` and the topic `TOPIC` are made before on the stock Pul
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.integration.pulsar_admin import differences as differ
 from tests.integration.pulsar_admin.differences import Difference
 from tests.integration.pulsar_admin.printed import backlog, dispatch, group, publish, refused
 
@@ -94,9 +93,11 @@ def dynamic_config() -> Iterator[Step]:
     ):
         yield Step(command)
     malformed = f"{size}: expected an integer from {-INT64_MAX - 1} to {INT64_MAX}, got 'many'"
-    yield Step(f"{update} -c {size} -v many", differ.DYNAMIC_NUMBER, "", refused(malformed, 400))
+    yield Step(
+        f"{update} -c {size} -v many", Difference.DYNAMIC_NUMBER, "", refused(malformed, 400)
+    )
     yield Step(f"{update} -c {size} -v -5")
-    yield Step(get, differ.DYNAMIC_UNLIMITED, f"{size}    -5", "")
+    yield Step(get, Difference.DYNAMIC_UNLIMITED, f"{size}    -5", "")
     yield Step(f"{update} -c {size} -v 0")
     for name in (messages, size):
         yield Step(f"brokers delete-dynamic-config -c {name}")
@@ -126,11 +127,11 @@ def resource_groups() -> Iterator[Step]:
         f"update {GOLD} -mp -7 -bp 0",
     ):
         yield Step(f"resourcegroups {command}")
-    yield Step(get_gold, differ.UNLIMITED, group(-7, 0, 200, 2000), group(-1, -1, 200, 2000))
+    yield Step(get_gold, Difference.UNLIMITED, group(-7, 0, 200, 2000), group(-1, -1, 200, 2000))
     yield Step(f"resourcegroups create {HUGE} -mp {INT32_MAX} -bp {INT64_MAX}")
     yield Step(
         f"resourcegroups get {HUGE}",
-        differ.TOO_GREAT,
+        Difference.TOO_GREAT,
         group(INT32_MAX, INT64_MAX, -1, -1),
         group(INT32_MAX, -1, -1, -1),
     )
@@ -139,7 +140,7 @@ def resource_groups() -> Iterator[Step]:
     yield Step(f"resourcegroups get {BRONZE}")
     yield Step(
         f"resourcegroups delete {BRONZE}",
-        differ.DELETE_MISSING,
+        Difference.DELETE_MISSING,
         refused(NO_PATH, 500).replace("Reason: ", "Reason:\n"),
         refused("ResourceGroup does not exist", 404),
     )
@@ -149,10 +150,10 @@ def attached() -> Iterator[Step]:
     """The namespace's resource group."""
     get, delete = f"namespaces get-resource-group {NAMESPACE}", "resourcegroups delete"
     in_use = f"{IN_USE}: {USED_BY.format(GOLD, NAMESPACE)}"
-    yield Step(get, differ.UNNAMED_NAMESPACE, "", refused(NO_NAMESPACE))
+    yield Step(get, Difference.UNNAMED_NAMESPACE, "", refused(NO_NAMESPACE))
     yield Step(f"namespaces set-resource-group {NAMESPACE} -rgn {GOLD}")
     yield Step(get)
-    yield Step(f"{delete} {GOLD}", differ.IN_USE, refused(IN_USE, 412), refused(in_use, 409))
+    yield Step(f"{delete} {GOLD}", Difference.IN_USE, refused(IN_USE, 412), refused(in_use, 409))
     for command in (
         f"namespaces set-resource-group {NAMESPACE} --resource-group-name {SILVER}",
         get,
@@ -176,17 +177,17 @@ def namespace_rates() -> Iterator[Step]:
     yield Step(f"namespaces set-dispatch-rate {NAMESPACE} -md 7 -dt 3")
     yield Step(get)
     set_small = f"namespaces set-dispatch-rate {NAMESPACE} -md 7 -dt 86400"
-    yield Step(set_small, differ.TOO_SMALL, "", refused(TOO_SMALL, 400))
+    yield Step(set_small, Difference.TOO_SMALL, "", refused(TOO_SMALL, 400))
     yield Step(f"namespaces set-dispatch-rate {NAMESPACE} -md 7 -dt 6000")
-    yield Step(get, differ.LONG_PERIOD, dispatch(7, -1, 6000), dispatch(6, -1, 6000))
+    yield Step(get, Difference.LONG_PERIOD, dispatch(7, -1, 6000), dispatch(6, -1, 6000))
     yield Step(f"namespaces set-dispatch-rate {NAMESPACE} -md -5 -bd 0")
-    yield Step(get, differ.UNLIMITED, dispatch(-5, 0), dispatch(-1, -1))
+    yield Step(get, Difference.UNLIMITED, dispatch(-5, 0), dispatch(-1, -1))
     yield Step(f"namespaces set-dispatch-rate {NAMESPACE} -md 5 -dt 0")
-    yield Step(get, differ.NO_PERIOD, dispatch(5, -1, 0), dispatch(5, -1, 1))
+    yield Step(get, Difference.NO_PERIOD, dispatch(5, -1, 0), dispatch(5, -1, 1))
     yield Step(f"namespaces remove-dispatch-rate {NAMESPACE}")
     get = f"namespaces get-publish-rate {NAMESPACE}"
     yield Step(f"namespaces set-publish-rate {NAMESPACE} -m 0 -b -5")
-    yield Step(get, differ.UNLIMITED, publish(0, -5), publish(-1, -1))
+    yield Step(get, Difference.UNLIMITED, publish(0, -5), publish(-1, -1))
     yield Step(f"namespaces remove-publish-rate {NAMESPACE}")
 
 
@@ -194,7 +195,10 @@ def topic_rates(scope: str) -> Iterator[Step]:
     """The same of a topic; `topics` is the older spelling of `topicPolicies`."""
     yield from rates(scope, TOPIC)
     yield Step(
-        f"{scope} get-dispatch-rate {PARTITION}", differ.PARTITION, refused(NO_PARTITION), "null"
+        f"{scope} get-dispatch-rate {PARTITION}",
+        Difference.PARTITION,
+        refused(NO_PARTITION),
+        "null",
     )
     for kind in ("dispatch-rate", "subscription-dispatch-rate"):
         yield Step(f"{scope} get-{kind} {TOPIC} --applied")
@@ -291,7 +295,7 @@ def applied() -> Iterator[Step]:
     )
     unlimited = "\n".join(backlog(kind, -1, -1, "producer_request_hold") for kind in (SIZE, AGE))
     for command in (get_backlogs, f"topics get-backlog-quotas {TOPIC} -ap"):
-        yield Step(command, differ.NO_DEFAULT_BACKLOG, by_default, unlimited)
+        yield Step(command, Difference.NO_DEFAULT_BACKLOG, by_default, unlimited)
     for command in (
         f"namespaces set-dispatch-rate {NAMESPACE} -md 50 -dt 10",
         f"namespaces set-subscription-dispatch-rate {NAMESPACE} -md 60",
@@ -313,7 +317,7 @@ def applied() -> Iterator[Step]:
         yield Step(command)
     own = backlog(SIZE, 2 * 2**30, -1, "consumer_backlog_eviction")
     other = backlog(AGE, -1, 60, "producer_exception")
-    yield Step(get_backlogs, differ.OTHER_BACKLOG, own, f"{own}\n{other}")
+    yield Step(get_backlogs, Difference.OTHER_BACKLOG, own, f"{own}\n{other}")
     for command in (
         f"topicPolicies remove-dispatch-rate {TOPIC}",
         f"topicPolicies remove-backlog-quota {TOPIC}",
@@ -343,7 +347,7 @@ def global_policies() -> Iterator[Step]:
     ):
         yield Step(f"topicPolicies set-{kind} {TOPIC} {flags} --global")
         yield Step(f"topicPolicies {get} {TOPIC} -g")
-        yield Step(f"topicPolicies {get} {TOPIC}", differ.GLOBAL, nothing, seen)
+        yield Step(f"topicPolicies {get} {TOPIC}", Difference.GLOBAL, nothing, seen)
         yield Step(f"topicPolicies remove-{kind} {TOPIC} -g")
         yield Step(f"topicPolicies {get} {TOPIC} -g")
 
@@ -361,8 +365,8 @@ def what_does_not_exist() -> Iterator[Step]:
         yield Step(f"namespaces {command}")
     yield Step(f"topicPolicies get-publish-rate persistent://{NEVER}/eu")
     for difference, topic, reason, status in (
-        (differ.TOPIC, UNMADE, NO_TOPIC, 404),
-        (differ.PARTITION, PARTITION, NO_PARTITION, 412),
+        (Difference.TOPIC, UNMADE, NO_TOPIC, 404),
+        (Difference.PARTITION, PARTITION, NO_PARTITION, 412),
     ):
         missing, missed = refused(reason), refused(reason, status)
         for verb, flags, stock, rgd in (
@@ -379,4 +383,4 @@ def what_does_not_exist() -> Iterator[Step]:
         ("remove", "", missed, ""),
     ):
         command = f"namespaces {verb}-publish-rate {NEVER}{flags}"
-        yield Step(command, differ.NAMED_NAMESPACE, stock, rgd)
+        yield Step(command, Difference.NAMED_NAMESPACE, stock, rgd)
