@@ -6,34 +6,30 @@ Not covered: how notes travel.
 from dataclasses import replace
 
 import pytest
+from typing_extensions import override
 
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.effects import Append
 from rgd.core.broker.events import (
-    Event,
     GroupsAsked,
-    MessageReceived,
-    PoliciesChanged,
-    Started,
-    Woken,
 )
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.decision import Answer, Decision, Request
+from rgd.core.buckets.decision import Decision
 from rgd.core.counts.counters import NO_SLOT
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import Group, GroupKey, Limit, Rates
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.model import GroupKey
 from rgd.core.units import Nanos
+from tests.unit.core.broker.own_reader import OwnReader
 from tests.unit.core.values import key, ms, rates, report, usage
 
 SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000, expiry_rounds=100)
 
 
-class House:
-    """A live broker that reads itself back at once, with one peer; its gate notes groups, or calls it."""
+class House(OwnReader):
+    """A live broker with one peer; its gate notes groups, or calls it."""
 
     def __init__(self, *, notes: bool = True, start: bool = True, slots_max: int = 1000) -> None:
         exchange = replace(BOUNDS.exchange, slots_max=slots_max)
@@ -41,39 +37,18 @@ class House:
         sharing = replace(BOUNDS.sharing, retried_a_round=1)
         settings = replace(SETTINGS, bounds=Bounds(exchange=exchange, sharing=sharing))
         self.gate = gate_of(settings) if notes else None
-        self.broker = Broker(settings, ms(0), self.gate)
-        self.now = 0.0
-        self.effects: list[Effect] = []
+        super().__init__(settings, self.gate)
         self.change(gold=1000)
         if start:
             self.start()
 
+    @override
     def start(self) -> None:
         """Let it start, and hear a peer that wants 300 of gold."""
-        self.live(Started(ms(self.now)))
-        self.live(MessageReceived(ms(self.now), report("b2", usage(300))))
+        super().start()
+        self.hear(report("b2", usage(300)))
         self.wait(2200)
         assert self.broker.mode is Mode.LIVE
-
-    def live(self, event: Event) -> None:
-        for effect in self.broker.handle(event):
-            self.effects.append(effect)
-            if isinstance(effect, Publish):
-                self.live(MessageReceived(ms(self.now), effect.message))
-
-    def wait(self, milliseconds: float) -> None:
-        until = self.now + milliseconds
-        while (due := self.broker.wake_at) is not None and due <= ms(until):
-            self.now = max(self.now, due / 1e6)
-            self.live(Woken(ms(self.now)))
-        self.now = until
-
-    def change(self, **quotas: float) -> None:
-        groups = {name: Group(name, Limit(rates(quota))) for name, quota in quotas.items()}
-        self.live(PoliciesChanged(ms(self.now), PolicySnapshot(groups)))
-
-    def ask(self, messages: int = 1, group: str = "gold") -> Answer:
-        return self.broker.limiter.acquire(Request(messages=messages, group=group), ms(self.now))
 
     def answer(self) -> list[GroupKey]:
         """Give the broker what the gate noted; returns it."""
@@ -83,15 +58,8 @@ class House:
             self.live(GroupsAsked(ms(self.now), tuple(asked)))
         return asked
 
-    def share(self, group: str = "gold") -> Rates:
-        state = self.broker.limiter.state(key(group))
-        assert state is not None
-        return state.share
-
     def slot(self, group: str = "gold") -> int:
-        state = self.broker.limiter.state(key(group))
-        assert state is not None
-        return state.counters.slot
+        return self.state(group).counters.slot
 
     def known(self) -> tuple[object, ...]:
         """What the broker has of gold, and has logged."""
@@ -203,9 +171,7 @@ def test_a_group_whose_policy_changed_meanwhile_has_the_share_of_the_new_one() -
     house.change(gold=100)
     house.answer()
     house.wait(500)
-    state = house.broker.limiter.state(key())
-    assert state is not None
-    assert state.quota == rates(100)
+    assert house.state().quota == rates(100)
     assert house.share() == house.broker.shares(key())["b1"]
 
 

@@ -6,19 +6,17 @@ Not covered: whole clusters (tests/simulation/test_planes.py).
 from dataclasses import replace
 
 import pytest
+from typing_extensions import override
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.effects import Append, Publish
 from rgd.core.broker.events import (
-    Event,
     GroupsAsked,
     GroupsResumed,
     MessageReceived,
     PoliciesChanged,
-    Started,
-    Woken,
 )
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
@@ -28,6 +26,7 @@ from rgd.core.counts.counters import NO_SLOT
 from rgd.core.exchange.messages import Ask, Report, Sender
 from rgd.core.policies.model import UNLIMITED, BacklogAction, Group, Limit, OnIsolation, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from tests.unit.core.broker.own_reader import OwnReader
 from tests.unit.core.values import key, ms, rates, report, usage
 
 SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000, expected_brokers=2)
@@ -35,32 +34,24 @@ QUOTAS = {"gold": rates(1000), "late": rates(1000), "none": rates(0, 0)}
 SNAPSHOT = PolicySnapshot({name: Group(name, Limit(quota)) for name, quota in QUOTAS.items()})
 
 
-class House:
-    """A gate and planes that come and go; each plane reads its messages back at once, and has one peer."""
+class House(OwnReader):
+    """A gate and planes that come and go; each plane has one peer."""
 
     def __init__(self) -> None:
         self.gate = gate_of(SETTINGS)
-        self.now = 0.0
-        self.effects: list[Effect] = []
-        self.broker = Broker(SETTINGS, ms(0), self.gate)
+        super().__init__(SETTINGS, self.gate)
         self.live(PoliciesChanged(ms(0), SNAPSHOT))
         self.start()
 
+    @override
     def start(self) -> None:
-        self.live(Started(ms(self.now)))
+        super().start()
         self.hear_peer()
 
     def hear_peer(self) -> None:
-        self.live(
-            MessageReceived(ms(self.now), report("b2", usage(300), sequence=int(self.now + 1)))
-        )
+        self.hear(report("b2", usage(300), sequence=int(self.now + 1)))
 
-    def live(self, event: Event) -> None:
-        for effect in self.broker.handle(event):
-            self.effects.append(effect)
-            if isinstance(effect, Publish):
-                self.live(MessageReceived(ms(self.now), effect.message))
-
+    @override
     def wait(self, milliseconds: float, *, asking: int = 0) -> None:
         """Let time pass; each 10 ms some work is asked for."""
         until = self.now + milliseconds
@@ -74,9 +65,9 @@ class House:
                 self.live(GroupsAsked(ms(self.now), asked))
             if self.now % 500 == 0:
                 self.hear_peer()
-            while (due := self.broker.wake_at) is not None and due <= ms(self.now):
-                self.live(Woken(ms(self.now)))
+            super().wait(0)
 
+    @override
     def ask(self, messages: int = 1, group: str = "gold") -> Answer:
         return self.gate.limiter.acquire(Request(messages=messages, group=group), ms(self.now))
 
@@ -97,6 +88,7 @@ class House:
         self.live(GroupsResumed(ms(self.now), groups))
         self.start()
 
+    @override
     def share(self, group: str = "gold") -> Rates:
         (found,) = [s for k, s in self.gate.groups_in_use(0, 100, ms(self.now)) if k == key(group)]
         return found
