@@ -94,9 +94,7 @@ async def measured(options: argparse.Namespace) -> Figures:
         broker = EmbeddedBroker(folder / "exchange")
         url = await broker.ensure()
         stack.push_async_callback(broker.stop)
-        daemons = [
-            Daemon(name, folder, url, {"RGD_BROKER__PROCESSES": "2"}) for name in ("one", "two")
-        ]
+        daemons = [Daemon(name, folder, url) for name in ("one", "two")]
         clients = []
         for daemon in daemons:
             await daemon.start()

@@ -23,7 +23,7 @@ SOON_S = 120.0
 
 def daemon_in_two(folder: Path) -> Daemon:
     (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
-    environ = {"RGD_BROKER__PROCESSES": "2", "RGD_EXCHANGE__ROUND_MS": "100"}
+    environ = {"RGD_EXCHANGE__ROUND_MS": "100"}
     return Daemon("broker-1", folder, NOWHERE, environ)
 
 
