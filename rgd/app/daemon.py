@@ -29,7 +29,6 @@ from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
-from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.shard_topics import ShardTopics
 from rgd.app.stock_neighbours import StockNeighbours, StockParts
@@ -67,7 +66,7 @@ from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
 from rgd.ports.answers import Health
-from rgd.ports.exchange import Exchange, ExchangeClosed
+from rgd.ports.exchange import Exchange, ExchangeClosed, Received
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.dialect import CompactDialect
 
@@ -97,8 +96,6 @@ class Parts:
     poller: BacklogPoller | None = None
     #: The usage log's tier and readers; None: it has none.
     log_keeper: LogKeeper | None = None
-    #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
-    prepare: Callable[[], Awaitable[None]] | None = None
     #: Makes the exchange of a shard; None: rows are sent on the exchange's own topic alone.
     shard_exchange: Callable[[Shard], Exchange] | None = None
     #: The stock brokers that share the quotas; None: there are none.
@@ -136,8 +133,6 @@ class Agreeing(Looks):
         #: Set when it has to end; `run` makes it the event that it was given.
         self._until = asyncio.Event()
         self._alarms = AlarmLog(self.broker)
-        #: What works less well than it should, by what it is.
-        self._notes = {"exchange": "connecting"}
         core.gate.news.on_news = self._poked.set
         #: Whether `run` has begun, and whether the core was started.
         self._is_up = False
@@ -158,7 +153,7 @@ class Agreeing(Looks):
     def _health(self) -> Health:
         policies = self.parts.policies
         beside = {
-            "exchange": self.parts.exchange.trouble,
+            "exchange": self.traffic.trouble,
             **(self.stock.troubles() if self.stock else {}),
             "shards": self.shards.trouble if self.shards else None,
             "usage log": self.parts.usage_log.trouble,
@@ -167,8 +162,7 @@ class Agreeing(Looks):
             "backlogs": self.parts.poller.trouble if self.parts.poller else None,
             "internal errors": self.errors.trouble,
         }
-        troubles = self._notes | {what: why for what, why in beside.items() if why}
-        notes = tuple(f"{what}: {why}" for what, why in troubles.items())
+        notes = tuple(f"{what}: {why}" for what, why in beside.items() if why)
         state = health(self.core, is_draining=self._is_draining, notes=notes)
         return replace(state, ready=state.ready and policies.is_settled)
 
@@ -274,23 +268,7 @@ class Agreeing(Looks):
 
     async def _follow_exchange(self) -> None:
         await self._started.wait()
-        if not self.traffic.is_reached:
-            await reach(self._join, "exchange", self._notes)
-            self.traffic.reached()
-        while True:
-            try:
-                payloads = await self.parts.exchange.receive()
-            except ExchangeClosed:
-                return
-            for payload in payloads:
-                self._take(payload)
-                # What else is due comes between any two messages.
-                await asyncio.sleep(0)
-
-    async def _join(self) -> None:
-        if self.parts.prepare is not None:
-            await self.parts.prepare()
-        await self.parts.exchange.open()
+        await self.traffic.follow(self._take)
 
     async def _follow_policies(self) -> None:
         with suppress(ExchangeClosed):
@@ -393,8 +371,8 @@ class Agreeing(Looks):
     def _round_s(self) -> float:
         return self.core.settings.round_ns / NS_PER_S
 
-    def _take(self, payload: bytes) -> None:
-        message = self.traffic.decoded(payload)
+    def _take(self, received: Received) -> None:
+        message = self.traffic.decoded(received.payload)
         if message is not None:
             self._handle(MessageReceived(self.now(), message))
 

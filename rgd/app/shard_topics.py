@@ -13,19 +13,17 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rgd.app.containment import InternalErrors
-from rgd.app.drops import drops_of
-from rgd.app.reaching import RECONNECT_S
-from rgd.app.traffic import Traffic
+from rgd.app.traffic import CONNECTING, Traffic
 from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.messages import Message
 from rgd.core.exchange.shards import LAYOUTS_MAX, Shard
-from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown
+from rgd.ports.exchange import Exchange, Received
 from rgd.wire.dialect import CompactDialect
 
 #: How long a topic that is only written to is kept open after its last message.
@@ -44,13 +42,10 @@ _GENERATIONS: Final = 1 << 20
 class _Topic:
     """One shard's topic."""
 
-    exchange: Exchange
     traffic: Traffic[Message]
     work: asyncio.Task[None]
     is_read: bool
     used_s: float
-    #: Why it cannot be reached; None: it can, or was not tried yet.
-    trouble: str | None = None
 
 
 class ShardTopics:
@@ -69,7 +64,7 @@ class ShardTopics:
         self,
         make: Callable[[Shard], Exchange],
         *,
-        take: Callable[[bytes], None],
+        take: Callable[[Received], None],
         opened: Callable[[Shard], None],
         errors: InternalErrors,
         outdated_s: float = math.inf,
@@ -96,9 +91,9 @@ class ShardTopics:
     def trouble(self) -> str | None:
         """Why a shard cannot be reached; None if all can."""
         for shard, topic in self._topics.items():
-            reason = topic.trouble or topic.exchange.trouble
-            if reason is not None:
-                return f"shard {shard.number} of {shard.of}: {reason}"
+            reason = topic.traffic.trouble
+            if reason not in {None, CONNECTING}:
+                return f"{_named(shard)}: {reason}"
         return None
 
     @property
@@ -106,7 +101,7 @@ class ShardTopics:
         """Messages that were not sent or were dropped on the way, by reason; of all topics so far."""
         total = Counter(self._dropped)
         for topic in self._topics.values():
-            total += _dropped_by(topic)
+            total += topic.traffic.dropped
         return total
 
     def listen(self, shards: Collection[Shard]) -> None:
@@ -144,22 +139,24 @@ class ShardTopics:
 
     def _join(self, shard: Shard, *, is_read: bool) -> _Topic:
         loop = asyncio.get_running_loop()
-        exchange = self._make(shard)
-        dialect = CompactDialect(first_generation=next(self._first_generations))
         traffic: Traffic[Message] = Traffic(
-            exchange, dialect, self._errors, OUTBOX_MAX, self._outdated_s
+            self._make(shard),
+            CompactDialect(first_generation=next(self._first_generations)),
+            self._errors,
+            OUTBOX_MAX,
+            self._outdated_s,
+            name=_named(shard),
         )
-        work = loop.create_task(
-            self._errors.keep("shard", lambda: self._follow(shard, topic)),
-            name=f"shard-{shard.number}-of-{shard.of}",
+        follow = (
+            partial(self._read, shard, traffic) if is_read else partial(traffic.follow, _ignore)
         )
-        topic = _Topic(exchange, traffic, work, is_read, loop.time())
-        self._topics[shard] = topic
+        work = loop.create_task(self._work(traffic, follow), name=_named(shard))
+        topic = self._topics[shard] = _Topic(traffic, work, is_read, loop.time())
         return topic
 
     def _leave(self, shard: Shard) -> None:
         topic = self._topics.pop(shard)
-        self._dropped += _dropped_by(topic)
+        self._dropped += topic.traffic.dropped
         closing = asyncio.get_running_loop().create_task(self._close(topic))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -175,40 +172,26 @@ class ShardTopics:
         topic.work.cancel()
         await asyncio.wait({topic.work})
         try:
-            await topic.exchange.close()
+            await topic.traffic.exchange.close()
         except Exception as error:  # noqa: BLE001 -- who leaves can do nothing about it
             self._errors.note("close", error, about="shard")
 
-    async def _follow(self, shard: Shard, topic: _Topic) -> None:
+    async def _work(self, traffic: Traffic[Message], follow: Callable[[], Awaitable[None]]) -> None:
         """Reach a topic, send what waits for it, and take what comes from it."""
-        if not topic.traffic.is_reached:
-            await self._reach(topic)
-            topic.traffic.reached()
-            if topic.is_read:
-                self._opened(shard)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._errors.keep("shard_send", topic.traffic.send))
-            tasks.create_task(self._errors.keep("shard_read", lambda: self._read(topic)))
+            tasks.create_task(self._errors.keep("shard_send", traffic.send))
+            tasks.create_task(self._errors.keep("shard_read", follow))
 
-    async def _reach(self, topic: _Topic) -> None:
-        while True:
-            try:
-                await topic.exchange.open()
-            except ExchangeDown as down:
-                topic.trouble = str(down)
-                await asyncio.sleep(RECONNECT_S)
-            else:
-                topic.trouble = None
-                return
-
-    async def _read(self, topic: _Topic) -> None:
-        with suppress(ExchangeClosed):
-            while True:
-                for payload in await topic.exchange.receive():
-                    if topic.is_read:
-                        self._take(payload)
-                        await asyncio.sleep(0)
+    async def _read(self, shard: Shard, traffic: Traffic[Message]) -> None:
+        if not traffic.is_reached:
+            await traffic.reach()
+            self._opened(shard)
+        await traffic.follow(self._take)
 
 
-def _dropped_by(topic: _Topic) -> Counter[str]:
-    return topic.traffic.dropped + drops_of(topic.exchange)
+def _ignore(_received: Received) -> None:
+    """Of a topic that is only written to."""
+
+
+def _named(shard: Shard) -> str:
+    return f"shard {shard.number} of {shard.of}"

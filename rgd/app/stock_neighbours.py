@@ -12,7 +12,7 @@ count over another period than configured, report nothing, or have other clocks,
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -22,13 +22,12 @@ import structlog
 from rgd.app.clock import Clock
 from rgd.app.clock_watch import ClockWatch
 from rgd.app.containment import InternalErrors
-from rgd.app.reaching import reach
-from rgd.app.traffic import Traffic
+from rgd.app.traffic import OVERFLOW, UNREADABLE, Traffic
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import StockReport
 from rgd.core.stock.names import PREFIX, is_of_rgd, stock_name
-from rgd.ports.exchange import Exchange, ExchangeClosed, Received
+from rgd.ports.exchange import Exchange, Received
 from rgd.ports.metrics import Sample
 from rgd.ports.stock import StockError
 from rgd.ports.stock_brokers import ListedBroker, StockBrokers
@@ -44,11 +43,6 @@ CLOCK_PERIODS: Final = 1.0
 #: Most names of rgd brokers that are kept for show.
 SENDERS_MAX: Final = 10_000
 
-#: The reason of a drop where a queue was full.
-OVERFLOW: Final = "overflow"
-#: Messages that no client of Pulsar would send so.
-UNREADABLE: Final = "unreadable"
-
 _log = structlog.get_logger("rgd.stock")
 
 
@@ -61,8 +55,6 @@ class StockParts:
     brokers: StockBrokers
     #: The configured period of stock reports, in seconds.
     period_s: int
-    #: Makes Pulsar's own namespace where it is missing, if that is permitted; it may raise ExchangeDown.
-    prepare: Callable[[], Awaitable[None]]
 
 
 class StockNeighbours:
@@ -90,50 +82,55 @@ class StockNeighbours:
         self.parts = parts
         # Once a period all groups are reported, whatever was reported before.
         self.traffic = Traffic(
-            parts.exchange, PulsarDialect(), errors, outdated_s=float(parts.period_s)
+            parts.exchange,
+            PulsarDialect(),
+            errors,
+            outdated_s=float(parts.period_s),
+            name=STOCK_EXCHANGE,
         )
         self._clock = clock
         self._handle = handle
         self._members = members
         self._heartbeat = StockReport(stock_name(broker))
         self._clocks = ClockWatch()
-        #: What works less well than it should, by what it is.
-        self._notes = {STOCK_EXCHANGE: "connecting"}
+        #: Why the list of brokers cannot be read.
+        self._unlisted: str | None = None
         #: The rgd brokers that sent on the stock brokers' topic.
         self.senders: set[str] = set()
         self._sent = self._received = 0
         self._listed: tuple[ListedBroker, ...] = ()
         self._list_failures = 0
-        self._is_list_failing = False
         self._told: frozenset[str] = frozenset()
 
     def works(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """The tasks to run, by name."""
-        return {"stock": self._follow, "stock_send": self.traffic.send, "stock_list": self._poll}
+        return {
+            "stock": lambda: self.traffic.follow(self._take),
+            "stock_send": self.traffic.send,
+            "stock_list": self._poll,
+        }
 
     def post(self, report: StockReport) -> None:
         """Queue a report to be sent."""
         self._sent += 1
         self.traffic.post(report)
 
-    def troubles(self) -> MutableMapping[str, str]:
+    def troubles(self) -> dict[str, str]:
         """What works less well than it should, by what it is."""
-        troubles = dict(self._notes)
-        if self.parts.exchange.trouble:
-            troubles[STOCK_EXCHANGE] = self.parts.exchange.trouble
-        if self._told:
-            troubles[STOCK_BROKERS] = "; ".join(sorted(self._told))
-        return troubles
+        troubles = {
+            STOCK_EXCHANGE: self.traffic.trouble,
+            "list of stock brokers": self._unlisted,
+            STOCK_BROKERS: "; ".join(sorted(self._told)),
+        }
+        return {what: why for what, why in troubles.items() if why}
 
     def samples(self) -> Iterator[Sample]:
         """The figures of the neighbourhood, as far as the core does not have them."""
         yield Sample("rgd_stock_reports_sent_total", (), self._sent)
         yield Sample("rgd_stock_reports_received_total", (), self._received)
-        for reason, count in self.traffic.dropped.items():
-            yield Sample("rgd_stock_reports_dropped_total", (reason,), count)
-        exchange = self.parts.exchange
-        yield Sample("rgd_stock_reports_dropped_total", (OVERFLOW,), exchange.dropped)
-        yield Sample("rgd_stock_reports_dropped_total", (UNREADABLE,), exchange.unreadable)
+        dropped = self.traffic.dropped
+        for reason in dropped.keys() | {OVERFLOW, UNREADABLE}:
+            yield Sample("rgd_stock_reports_dropped_total", (reason,), dropped[reason])
         for broker, ahead_s in self._clocks.ahead_s().items():
             yield Sample("rgd_stock_clock_ahead_seconds", (broker,), ahead_s)
         yield Sample("rgd_stock_brokers", (), len(self._members))
@@ -153,24 +150,6 @@ class StockNeighbours:
         await self.parts.brokers.close()
 
     # Reports.
-
-    async def _follow(self) -> None:
-        if not self.traffic.is_reached:
-            await reach(self._join, STOCK_EXCHANGE, self._notes)
-            self.traffic.reached()
-        while True:
-            try:
-                batch = await self.parts.exchange.receive_dated()
-            except ExchangeClosed:
-                return
-            for received in batch:
-                self._take(received)
-                # What else is due comes between any two reports.
-                await asyncio.sleep(0)
-
-    async def _join(self) -> None:
-        await self.parts.prepare()
-        await self.parts.exchange.open()
 
     def _take(self, received: Received) -> None:
         now_ms = self._clock.unix_ms()
@@ -204,15 +183,13 @@ class StockNeighbours:
             self._listed = tuple(await self.parts.brokers.listed())
         except StockError as error:
             self._list_failures += 1
-            self._notes["list of stock brokers"] = str(error)
-            if not self._is_list_failing:
+            if self._unlisted is None:
                 _log.warning("cannot list the stock brokers", reason=str(error))
-            self._is_list_failing = True
+            self._unlisted = str(error)
             return
-        if self._is_list_failing:
+        if self._unlisted is not None:
             _log.info("lists the stock brokers again")
-        self._is_list_failing = False
-        self._notes.pop("list of stock brokers", None)
+        self._unlisted = None
         names = live_names(self._listed, self._members.names())
         self._handle(StockBrokersListed(self._clock.now(), names))
         self._clocks.forget(frozenset(self._clocks.ahead_s()) - names)

@@ -27,5 +27,4 @@ def stock_parts(settings: Settings, url: str) -> StockParts | None:
         PulsarExchange(url, STOCK_TOPIC, settings=access, prepare=prepare),
         StockBrokerList(StockClient(stock_settings(exchange)), settings.cluster),
         exchange.pulsar_period_s,
-        prepare,
     )

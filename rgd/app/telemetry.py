@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import repeat
 
 from rgd.app.daemon import Agreeing
-from rgd.app.drops import ALWAYS, drops_of
 from rgd.app.process import BUILD
 from rgd.app.throttled_samples import throttled_samples
+from rgd.app.traffic import OVERFLOW, UNAUTHENTICATED, UNREADABLE
 from rgd.core.gate import looks
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
@@ -83,10 +83,9 @@ class Telemetry:
         yield Sample("rgd_reports_sent_total", (), core.publisher.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         dropped = daemon.traffic.dropped + core.membership.dropped
-        dropped += drops_of(daemon.parts.exchange)
         if daemon.shards is not None:
             dropped += daemon.shards.dropped
-        for reason in sorted(dropped.keys() | ALWAYS):
+        for reason in sorted(dropped.keys() | {OVERFLOW, UNAUTHENTICATED, UNREADABLE}):
             yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)

@@ -1,25 +1,31 @@
-"""Messages in and out of the exchange: sending, encoding and decoding.
+"""Messages in and out of a topic of the exchange: reaching it, sending, receiving, encoding and decoding.
 
-Law: undecodable messages are counted and dropped. A message that cannot be
+Laws: a topic that cannot be reached is tried again every `RECONNECT_S`, which is logged once. Undecodable messages are counted and dropped. A message that cannot be
 sent is counted and dropped too, because every report is absolute and a later one repeats it.
 Messages are sent in the order in which they were posted. Up to `SENDS_MAX` of them wait for the exchange's answer at one time: one
 after the other, a report of every 100 ms would be too many for an exchange that answers after 150 ms.
-There is one for each dialect that the daemon speaks. The core interprets messages; the adapters reach the
+There is one for each topic. The core interprets messages; the adapters reach the
 exchange; the dialect (`rgd.wire.dialect`) has the bytes; what waits is in `rgd.app.outbox`.
 """
 
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 
 from rgd.app.containment import InternalErrors
 from rgd.app.outbox import Outbox
-from rgd.ports.exchange import ExchangeClosed, ExchangeError
+from rgd.ports.exchange import (
+    Exchange,
+    ExchangeClosed,
+    ExchangeDown,
+    ExchangeError,
+    Received,
+)
 from rgd.wire.dialect import Dialect
 from rgd.wire.errors import WireError
 
@@ -31,6 +37,11 @@ OUTBOX_MAX: Final = 256
 SENDS_MAX: Final = 32
 SENDS_BYTES_MAX: Final = 64 << 10
 
+#: Pause between two attempts to reach the topic.
+RECONNECT_S: Final = 1.0
+#: `Traffic.trouble` before the first attempt.
+CONNECTING: Final = "connecting"
+
 #: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
 
@@ -38,43 +49,43 @@ GOODBYE_S: Final = 1.0
 UNSENT: Final = "unsent"
 #: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
+#: Drops of the exchange: the bounded queue was full; no daemon sealed them, on the embedded broker; no client of the exchange
+#: would send them so.
+OVERFLOW: Final = "overflow"
+UNAUTHENTICATED: Final = "unauthenticated"
+UNREADABLE: Final = "unreadable"
 
 _log = structlog.get_logger("rgd.daemon")
 
 M = TypeVar("M")
 
 
-class Publishes(Protocol):
-    """The exchange of a dialect, as far as it takes messages."""
-
-    async def publish(self, payload: bytes) -> None:
-        """As `rgd.ports.exchange.Exchange.publish`."""
-
-
 class Traffic(Generic[M]):
-    """The messages of one dialect that this daemon sends and receives.
+    """The messages of one topic that this daemon sends and receives.
 
     Args:
-        exchange: takes the payloads.
+        exchange: the topic, not open yet.
         dialect: has the format.
         errors: counts what a bug raises.
         outbox_max: most messages that wait to be sent.
         outdated_s: as `Outbox`.
-        sends_bytes_max: most bytes that wait for an answer; a larger payload waits alone.
+        name: of the topic, for the log.
     """
 
     def __init__(
         self,
-        exchange: Publishes,
+        exchange: Exchange,
         dialect: Dialect[M],
         errors: InternalErrors,
         outbox_max: int = OUTBOX_MAX,
         outdated_s: float = math.inf,
         *,
-        sends_bytes_max: int = SENDS_BYTES_MAX,
+        name: str = "exchange",
     ) -> None:
-        self._exchange = exchange
-        self._sends_bytes_max = sends_bytes_max
+        self.exchange = exchange
+        self._name = name
+        #: Why the topic is not reached yet.
+        self._away: str | None = CONNECTING
         self._dialect = dialect
         self._errors = errors
         #: What was dropped of messages that were being sent or received, by reason.
@@ -92,7 +103,18 @@ class Traffic(Generic[M]):
     @property
     def dropped(self) -> Counter[str]:
         """Dropped messages, by reason: those of `Outbox`, `UNSENT` ones, received ones by what is wrong."""
-        return self._dropped + self._outbox.dropped
+        exchange = self.exchange
+        on_the_way = {
+            OVERFLOW: exchange.dropped,
+            UNAUTHENTICATED: exchange.unauthenticated,
+            UNREADABLE: exchange.unreadable,
+        }
+        return self._dropped + self._outbox.dropped + Counter(on_the_way)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why no message gets through, as far as is known."""
+        return self._away or self.exchange.trouble
 
     @property
     def is_reached(self) -> bool:
@@ -101,7 +123,33 @@ class Traffic(Generic[M]):
 
     def reached(self) -> None:
         """Note that the exchange was reached, so that waiting messages may be sent."""
+        self._away = None
         self._is_reached.set()
+
+    async def reach(self) -> None:
+        """Try until the topic is joined; logs once that it cannot be, and once that it is."""
+        while not self.is_reached:
+            try:
+                await self.exchange.open()
+            except ExchangeDown as error:
+                if self._away == CONNECTING:
+                    _log.warning("cannot reach", what=self._name, reason=str(error))
+                self._away = f"unreachable: {error}"
+                await asyncio.sleep(RECONNECT_S)
+            else:
+                if self._away != CONNECTING:
+                    _log.info("reached", what=self._name)
+                self.reached()
+
+    async def follow(self, take: Callable[[Received], None]) -> None:
+        """Join the topic, and take what comes, oldest first, until it is closed."""
+        await self.reach()
+        with suppress(ExchangeClosed):
+            while True:
+                for received in await self.exchange.receive_dated():
+                    take(received)
+                    # What else is due comes between any two messages.
+                    await asyncio.sleep(0)
 
     def post(self, message: M) -> None:
         """Queue a message to be sent."""
@@ -172,14 +220,14 @@ class Traffic(Generic[M]):
 
     async def _room(self, size: int) -> None:
         while self._sends and (
-            self._sends >= SENDS_MAX or self._sends_bytes + size > self._sends_bytes_max
+            self._sends >= SENDS_MAX or self._sends_bytes + size > SENDS_BYTES_MAX
         ):
             self._is_answered.clear()
             await self._is_answered.wait()
 
     async def _publish(self, payload: bytes, about: str) -> None:
         try:
-            await self._exchange.publish(payload)
+            await self.exchange.publish(payload)
         except ExchangeClosed:
             self._is_closed = True
             self._has_outgoing.set()

@@ -115,7 +115,6 @@ def assemble(
         remember=_known_peers(settings).store,
         observe_round=observe_round,
         observe_backlog_check=observe_backlog_check,
-        prepare=prepare,
         log_keeper=keeper,
         poller=poller,
         stock=stock_parts(settings, url),

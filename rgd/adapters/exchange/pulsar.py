@@ -33,7 +33,7 @@ class PulsarExchange:
         settings: how to reach the broker.
         queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
         queue_bytes_max: most bytes of them; the same.
-        prepare: creates the topic's namespace again if it was removed.
+        prepare: creates the topic's namespace.
     """
 
     def __init__(

@@ -50,7 +50,8 @@ class LastingSession:
         topic: as `PulsarSession`.
         settings: how to reach the broker; `send_timeout_ms` is also the patience with messages that do
             not come back.
-        prepare: called before an attempt when the broker reported that the topic does not exist.
+        prepare: creates the topic's namespace; called before the first session, and when the broker reported that the
+            topic does not exist.
         dice: jitter of the pauses; from the operating system when None.
     """
 
@@ -106,6 +107,8 @@ class LastingSession:
         """Join; as `PulsarSession.open`, from now on. After an error it may be called again."""
         assert self._session is None, "opened twice"
         self._listener = listener
+        if self._prepare is not None:
+            await self._prepare()
         session = PulsarSession(self._url, self._topic, self._settings)
         self._session = session
         try:

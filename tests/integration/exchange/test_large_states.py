@@ -35,7 +35,7 @@ from rgd.core.exchange.report_parts import parts_of_rows, parts_of_state
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
-from rgd.ports.exchange import Exchange
+from rgd.ports.exchange import Exchange, Received
 from rgd.wire import codec
 from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
@@ -234,7 +234,7 @@ async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]
     receiver.traffic.reached()
     while receiver.core.peers.get("last") is None:
         for payload in await receiver.parts.exchange.receive():
-            receiver._take(payload)
+            receiver._take(Received(payload, 0))
             await asyncio.sleep(0)
 
 

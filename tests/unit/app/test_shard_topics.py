@@ -10,7 +10,7 @@ from rgd.app.shard_topics import IDLE_S, ShardTopics
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.shards import Shard
-from rgd.ports.exchange import Exchange, ExchangeDown
+from rgd.ports.exchange import Exchange, ExchangeDown, Received
 from rgd.wire.codec import decode
 from rgd.wire.name_dictionary import NameDecoders
 from tests.support.errors import no_end
@@ -31,7 +31,7 @@ class Place:
 
     def __init__(self, idle_s: float = IDLE_S) -> None:
         self.buses: defaultdict[Shard, MemoryBus] = defaultdict(MemoryBus)
-        self.taken: asyncio.Queue[bytes] = asyncio.Queue()
+        self.taken: asyncio.Queue[Received] = asyncio.Queue()
         self.opened: asyncio.Queue[Shard] = asyncio.Queue()
         self.topics = ShardTopics(
             self._make,
@@ -72,9 +72,9 @@ async def test_a_topic_that_is_unreachable_holds_up_no_other(place: Place) -> No
     assert await place.opened.get() == HERE
     place.topics.post(report(1, DOWN), DOWN)
     place.topics.post(report(1, HERE), HERE)
-    assert decode(await place.taken.get()) == report(1, HERE)
+    assert decode((await place.taken.get()).payload) == report(1, HERE)
     assert place.opened.empty()
-    assert place.topics.trouble == "shard 1 of 4: nobody is there"
+    assert place.topics.trouble == "shard 1 of 4: unreachable: nobody is there"
     place.topics.listen({HERE})
     assert place.topics.trouble is None
 

@@ -37,7 +37,6 @@ class World:
         self.brokers: Sequence[ListedBroker] | StockError = (
             ListedBroker("h:8080", "pulsar://h:6650"),
         )
-        self.failures = 0
         self.bus = MemoryBus(lambda: self.now_ms)
 
     def now(self) -> Nanos:
@@ -51,22 +50,31 @@ class World:
             raise self.brokers
         return self.brokers
 
-    async def prepare(self) -> None:
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class LateExchange(MemoryExchange):
+    """Cannot be joined so many times."""
+
+    failures = 2
+
+    async def open(self) -> None:
         if self.failures:
             self.failures -= 1
             raise ExchangeDown("not yet")
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        await super().open()
 
 
 class House:
     """The neighbours of one daemon, and the events that its core got."""
 
-    def __init__(self, world: World, period_s: int = 5) -> None:
+    def __init__(
+        self, world: World, period_s: int = 5, exchange: type[MemoryExchange] = MemoryExchange
+    ) -> None:
         self.world = world
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        parts = StockParts(MemoryExchange(world.bus), world, period_s, world.prepare)
+        parts = StockParts(exchange(world.bus), world, period_s)
         self.members = StockMembers(5 * NS_PER_S)
         self.neighbours = StockNeighbours(
             parts,
@@ -105,9 +113,11 @@ async def next_report(stock: MemoryExchange) -> StockReport:
 
 
 @asynccontextmanager
-async def running(world: World) -> AsyncIterator[tuple[House, MemoryExchange]]:
+async def running(
+    world: World, exchange: type[MemoryExchange] = MemoryExchange
+) -> AsyncIterator[tuple[House, MemoryExchange]]:
     """The neighbours at work, and a stock broker's end of the topic."""
-    house, stock = House(world), MemoryExchange(world.bus)
+    house, stock = House(world, exchange=exchange), MemoryExchange(world.bus)
     await stock.open()
     tasks = [asyncio.ensure_future(work()) for work in house.neighbours.works().values()]
     try:
@@ -160,11 +170,9 @@ async def test_a_heartbeat_a_period_shows_whether_the_topic_is_read() -> None:
 async def test_a_topic_that_cannot_be_joined_is_reported_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rgd.app.reaching.RECONNECT_S", 0.0)
-    world = World()
-    world.failures = 2
+    monkeypatch.setattr("rgd.app.traffic.RECONNECT_S", 0.0)
     with capture_logs() as logs:
-        async with running(world) as (house, stock):
+        async with running(World(), LateExchange) as (house, stock):
             await house.next(StockBrokersListed)
             await stock.publish(b"")
             while house.neighbours.troubles():  # noqa: ASYNC110 - nothing tells

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from rgd.app import shard_topics
-from rgd.app.traffic import OUTBOX_MAX, SENDS_BYTES_MAX, SENDS_MAX, Traffic
+from rgd.app.traffic import OUTBOX_MAX, SENDS_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
@@ -71,10 +71,11 @@ async def test_what_a_full_queue_drops_is_counted(size: int) -> None:
     assert traffic.dropped == {"outbox": 3}
 
 
-class Slow:
+class Slow(MemoryExchange):
     """An exchange that answers when the test says so."""
 
     def __init__(self) -> None:
+        super().__init__(MemoryBus())
         self.waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self.began = asyncio.Condition()
 
@@ -96,12 +97,8 @@ class Slow:
 
 
 @contextlib.asynccontextmanager
-async def sending(
-    exchange: Slow, sends_bytes_max: int = SENDS_BYTES_MAX
-) -> AsyncIterator[Traffic[Message]]:
-    traffic: Traffic[Message] = Traffic(
-        exchange, CompactDialect(), no_end(), sends_bytes_max=sends_bytes_max
-    )
+async def sending(exchange: Slow) -> AsyncIterator[Traffic[Message]]:
+    traffic: Traffic[Message] = Traffic(exchange, CompactDialect(), no_end())
     traffic.reached()
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(traffic.send())
@@ -135,9 +132,10 @@ async def test_messages_are_sent_in_order_without_waiting_for_answers() -> None:
         assert traffic.dropped == {"unsent": SENDS_MAX}
 
 
-async def test_large_payloads_wait_for_each_other() -> None:
+async def test_large_payloads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgd.app.traffic.SENDS_BYTES_MAX", 1)
     exchange = Slow()
-    async with sending(exchange, sends_bytes_max=1) as traffic:
+    async with sending(exchange) as traffic:
         for sequence in (1, 2):
             traffic.post(Report(Sender("b1", 1), sequence, 1, UsageColumns.of()))
         for sequence in (1, 2):
