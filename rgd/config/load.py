@@ -162,17 +162,11 @@ def _check_relations(settings: Settings, layers: list[_Layer], *, insecure: bool
             layer, key = next(
                 (layer, key) for layer in layers for key in relation.keys if key in layer.values
             )
-            layer.wrong(key, f"{relation.expected}; got {_values_text(settings, relation.keys)}")
-
-
-def _values_text(settings: Settings, keys: Iterable[str]) -> str:
-    values = []
-    for key in keys:
-        value: Any = settings
-        for name in key.split("."):
-            value = getattr(value, name)
-        values.append(f"{key} {'not set' if value is None else value}")
-    return ", ".join(values)
+            got = (
+                f"{key} {'not set' if value is None else value}"
+                for key, value in zip(relation.keys, relation.values(settings), strict=True)
+            )
+            layer.wrong(key, f"{relation.expected}; got {', '.join(got)}")
 
 
 def _file_layer(document: Document) -> _Layer:

@@ -48,7 +48,7 @@ from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.limits import PEERS_MAX, SHARDS_MAX
 from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
-from rgd.ports.door import Ungoverned, is_loopback
+from rgd.ports.door import Ungoverned
 
 
 class PoliciesSource(StrEnum):
@@ -402,16 +402,6 @@ class HttpSettings(Section):
     def address(self) -> tuple[str, int]:
         """Host (IPv6 without brackets) and port to listen on."""
         return split_address(self.listen)
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
-        return is_loopback(self.address[0])
-
-    @property
-    def is_open(self) -> bool:
-        """Whether anybody may ask: only `rgd serve --insecure` accepts such settings."""
-        return self.tokens_file is None and not self.is_loopback
 
 
 class Settings(BaseSettings):

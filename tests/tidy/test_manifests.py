@@ -23,6 +23,7 @@ from rgd.cli.validate import validate as rgd_validate
 from rgd.config.load import load_settings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError
+from rgd.ports.door import is_loopback
 from rgd.version import __version__
 from tests.support import manifests
 from tests.support.manifests import TARGETS, Document, daemon_pod, found, rendered
@@ -236,7 +237,7 @@ def test_the_sidecar_of_the_page_is_sound(tmp_path: Path) -> None:
     environ = {one["name"]: one["value"] for one in sidecar["env"] if "value" in one}
     file = manifests.put_files("base", tmp_path)[CONFIG]
     settings = load_settings(file, environ, {})
-    assert settings.http.is_loopback
+    assert is_loopback(settings.http.address[0])
     mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
     assert {str(Path(CONFIG).parent), str(Path(GROUPS).parent), STATE} == mounts
 

@@ -5,7 +5,6 @@ import os
 import platform
 import shutil
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +23,7 @@ _TRIAL_BYTES: Final = 64 << 10
 
 
 def python(report: Report) -> None:
-    """The interpreter, and what makes requests fast."""
-    if find_spec("httptools") is None:
-        report.warning("httptools is missing: requests are slower; pip install httptools")
+    """The interpreter."""
     system = f"{platform.system()} {platform.machine()}"
     report.ok(f"rgd {__version__}, Python {platform.python_version()}, {system}")
 

@@ -15,6 +15,7 @@ import structlog
 
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.config.groups import load_groups
+from rgd.config.plain_files import fingerprint
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -46,7 +47,7 @@ class FilePolicies:
         self._path = path
         self._poll_s = poll_s
         # Before the read, so that the next check sees a concurrent write.
-        self._stamp: object = _stamp(path)
+        self._stamp: object = fingerprint([path])
         self._snapshot, self._hash = _load(path)
         #: Why the current file is not in force; None if it is.
         self.trouble: str | None = None
@@ -68,7 +69,7 @@ class FilePolicies:
         on_snapshot(self._snapshot, self._hash)
         while True:
             await asyncio.sleep(self._poll_s)
-            stamp = await asyncio.to_thread(_stamp, self._path)
+            stamp = await asyncio.to_thread(fingerprint, [self._path])
             if stamp != self._stamp:
                 # A file that is in force, or was refused for its content, is not read again, even if
                 # it replaces another one.
@@ -131,12 +132,3 @@ def _load(path: Path) -> tuple[PolicySnapshot, int]:
     """The policies of the file, and their hash."""
     snapshot = load_groups(path)
     return snapshot, policies_hash(snapshot)
-
-
-def _stamp(path: Path) -> object:
-    """The attributes that change when a file is written or, in Kubernetes, its link is swapped."""
-    try:
-        stat = path.stat()
-    except OSError as error:
-        return error.errno
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -60,19 +60,14 @@ class Ledger:
         self.unusable: list[tuple[str, str]] = []
         for record in (*(replace(seed, revision=0) for seed in seeds), *known):
             try:
-                self._put(record, policy_digest(record.key, record.value))
+                self._put(record, is_news=True)
             except WireError as error:
                 self.unusable.append((record.key, str(error)))
             else:
                 self.lacking.add(record.key)
 
-    def take(self, record: PolicyRecord, digest: int | None = None) -> Taken:
-        """Apply the topic's next record.
-
-        Args:
-            record: the record.
-            digest: its `policy_digest`, if it was computed beforehand.
-        """
+    def take(self, record: PolicyRecord) -> Taken:
+        """Apply the topic's next record."""
         known = self._records.get(record.key)
         if known is not None and not self._counts(record, known):
             if record.key in self.lacking:
@@ -86,9 +81,7 @@ class Ledger:
         self.lacking.discard(record.key)
         self.misplaced.pop(record.key, None)
         is_news = known is None or known.value != record.value
-        if is_news and digest is None:
-            digest = policy_digest(record.key, record.value)
-        self._put(record, digest if is_news else None)
+        self._put(record, is_news=is_news)
         return Taken(counts=True, is_news=is_news)
 
     def is_too_many(self, key: str) -> bool:
@@ -140,10 +133,10 @@ class Ledger:
             return record.revision >= known.revision
         return record.revision > known.revision
 
-    def _put(self, record: PolicyRecord, digest: int | None) -> None:
-        """Make a record count; without a digest its value is that of its predecessor."""
-        if digest is not None:
+    def _put(self, record: PolicyRecord, *, is_news: bool) -> None:
+        """Make a record count; if it is no news its value is that of its predecessor."""
+        if is_news:
             known = self._records.get(record.key)
             before = 0 if known is None else policy_digest(known.key, known.value)
-            self._sum += digest - before
+            self._sum += policy_digest(record.key, record.value) - before
         self._records.put(record)

