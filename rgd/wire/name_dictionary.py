@@ -6,8 +6,8 @@ a full state says every name it uses. A name is never taken for another one: num
 generation of a dictionary, and generations are counted once in an incarnation.
 
 A name travels once after each full state and a number in a byte or so, and a receiver looks no names
-up: its rows have the numbers, by which the usage map knows them. Each table has a limit, and what does not fit begins again. What a receiver keeps is
-bounded for each sender and for all (`NAMES_COST_MAX`), and freed when a sender is gone (`keep`).
+up: its rows have the numbers, by which the usage map knows them. A sender has at most `NAMES_MAX` names, and begins again
+with the next one; a receiver keeps those of `SENDERS_MAX` senders, and frees them when a sender is gone (`keep`).
 """
 
 from collections import OrderedDict
@@ -35,16 +35,6 @@ SPARE_NAMES: Final = 1_024
 
 #: Most senders whose names are kept, each counted once for each shard; of more, who was silent longest has to say them again.
 SENDERS_MAX: Final = 65_536
-
-#: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
-#: with long names need half of it.
-NAMES_COST_MAX: Final = 192 * 1024 * 1024
-#: What a name takes beside its letters, and a number that may have one, also where slots are kept by it
-#: (`rgd.core.exchange.known_slots`).
-_NAME_COST: Final = 120
-#: What a sender takes in one shard without any name.
-_SENDER_COST: Final = 1_000
-_NUMBER_COST: Final = 33
 
 _NUMBERS: Final = ("numbers",)
 
@@ -160,25 +150,17 @@ class NameDecoders:
 
     Args:
         senders_max: most senders whose names are kept, each counted once for each shard.
-        cost_max: most bytes that the names of all senders may take, about.
     """
 
-    def __init__(self, senders_max: int = SENDERS_MAX, cost_max: int = NAMES_COST_MAX) -> None:
+    def __init__(self, senders_max: int = SENDERS_MAX) -> None:
         self._senders_max = senders_max
-        self._cost_max = cost_max
         #: By sender and shard, because each sender numbers the groups of each shard separately.
         self._senders: OrderedDict[_Key, _Heard] = OrderedDict()
-        self._cost = 0
-
-    @property
-    def cost(self) -> int:
-        """About how many bytes the names take."""
-        return self._cost
 
     def keep(self, brokers: Container[str]) -> None:
         """Forget the names of all other senders: they are gone."""
         for key in [key for key in self._senders if key[0] not in brokers]:
-            self._forget(key)
+            del self._senders[key]
 
     def read(self, sender: Sender, report: usage_pb2.Report) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row of a report; None where a name was missed.
@@ -193,12 +175,7 @@ class NameDecoders:
         heard = self._heard(key, sender, report.names)
         if heard is None:
             return None
-        self._cost -= heard.cost
-        try:
-            heard.take(report.names)
-        finally:
-            self._cost += heard.cost
-            self._make_room(key)
+        heard.take(report.names)
         return heard.keys(report.rows)
 
     def _heard(self, key: _Key, sender: Sender, names: usage_pb2.Names) -> "_Heard | None":
@@ -206,24 +183,12 @@ class NameDecoders:
         if known is None or not known.is_of(sender, names):
             if not len(names.groups):
                 return None
-            self._forget(key)
             known = self._senders[key] = _Heard(sender, names)
-            self._cost += known.cost
         self._senders.move_to_end(key)
+        if len(self._senders) > self._senders_max:
+            # Who was silent longest says its names again.
+            self._senders.popitem(last=False)
         return known
-
-    def _make_room(self, key: _Key) -> None:
-        """Forget who was silent longest, while there is too much; never the one that speaks."""
-        while len(self._senders) > self._senders_max or self._cost > self._cost_max:
-            oldest = next(iter(self._senders))
-            if oldest == key:
-                return
-            self._forget(oldest)
-
-    def _forget(self, key: _Key) -> None:
-        gone = self._senders.pop(key, None)
-        if gone is not None:
-            self._cost -= gone.cost
 
 
 class _Heard:
@@ -237,8 +202,6 @@ class _Heard:
         self._is_known: Flags = np.zeros(64, np.bool_)
         #: The names that have a number.
         self._named: set[str] = set()
-        #: About how many bytes they take.
-        self.cost = _SENDER_COST
         #: The last report's numbers and kinds, and how they were written: most reports are of the same rows.
         self._latest: tuple[tuple[bytes, bytes], NumberedNames, Codes] | None = None
 
@@ -259,14 +222,12 @@ class _Heard:
         if missing > 0:
             self._names.extend([None] * missing)
             self._is_known = grown(self._is_known, len(self._names))
-            self.cost += missing * _NUMBER_COST
         for number, group in zip(numbers.tolist(), groups, strict=True):
             before = self._names[number]
             if before is None and group not in self._named:
                 self._names[number] = group
                 self._is_known[number] = True
                 self._named.add(group)
-                self.cost += _NAME_COST + len(group)
             elif before is None:
                 raise Malformed(Reason.DUPLICATE, "names: a group has two numbers")
             elif before != group:

@@ -5,8 +5,7 @@ skipped, as Pulsar skips ours. Counts are totals of the stock period, which no m
 converts them to rates (`rgd.core.stock`, which also has the values).
 
 A stock broker tells all its groups in one message, which may be larger than any of rgd's (`REPORT_MAX`).
-Large ones are parsed a piece at a time, because protobuf holds the interpreter while it parses. rgd
-divides its own: receivers take each group by itself, so several messages say what one would.
+rgd divides its own: receivers take each group by itself, so several messages say what one would.
 
 A group without publish and without dispatch means: unchanged since the last report. Names are checked
 less strictly than rgd's own, because Pulsar accepts more. Repetitions are kept
@@ -25,16 +24,11 @@ from rgd.wire.checks import check_broker, check_count, check_counts, check_forei
 from rgd.wire.codec import MESSAGE_MAX
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.keys import ROWS_MAX
-from rgd.wire.varints import VARINT_MAX
 
 #: Largest report that is read: Pulsar's default limit of a message.
 REPORT_MAX: Final = 5 << 20
-#: Reports are parsed in pieces of about this many bytes, 0.2 ms each.
-PIECE_BYTES: Final = 128 << 10
 #: A message to send has groups of at most about this many bytes.
 SEND_BYTES_MAX: Final = 512 << 10
-#: Most fields of a report, unknown ones too.
-_FIELDS_MAX: Final = 2 * ROWS_MAX
 #: Bytes of a group's entry beside its name, at most, and of a character of the name.
 _ENTRY_BYTES_MAX: Final = 90
 _CHARACTER_BYTES_MAX: Final = 4
@@ -67,84 +61,22 @@ def encode_stock_reports(report: StockReport, bytes_max: int = SEND_BYTES_MAX) -
     )
 
 
-def decode_stock_report(data: bytes, piece_bytes: int = PIECE_BYTES) -> StockReport:
-    """Read a stock broker's report (after the client has undone LZ4), in pieces of about so many bytes.
+def decode_stock_report(data: bytes) -> StockReport:
+    """Read a stock broker's report (after the client has undone LZ4).
 
     Raises:
         WireError: with the reason, whatever is wrong.
     """
     _check_size(len(data), REPORT_MAX, "stock report")
-    broker: str | None = None
-    usage: list[GroupUsage] = []
-    for piece in _pieces(data, piece_bytes):
-        proto = _parsed(piece)
-        _check_size(len(usage) + len(proto.usageMap), ROWS_MAX, "groups")
-        if proto.HasField("broker"):
-            broker = check_broker(check_utf8(proto.broker, "broker"))
-        else:
-            proto.broker = ""
-        if not proto.IsInitialized():
-            raise Malformed(Reason.MISSING, "stock report: a required field is missing")
-        usage += map(_usage_of, proto.usageMap)
-    if broker is None:
-        raise Malformed(Reason.MISSING, "stock report: the broker is missing")
-    return StockReport(broker, tuple(usage))
-
-
-def _parsed(piece: bytes) -> resource_usage_pb2.ResourceUsageInfo:
     try:
-        return resource_usage_pb2.ResourceUsageInfo.FromString(piece)
+        proto = resource_usage_pb2.ResourceUsageInfo.FromString(data)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"stock report: {exc}") from exc
-
-
-def _pieces(data: bytes, piece_bytes: int) -> Iterator[bytes]:
-    """A report's bytes in pieces of whole fields: parsed one by one they are the report's fields."""
-    if len(data) <= piece_bytes:
-        yield data
-        return
-    begin = at = fields = 0
-    while at < len(data):
-        at = _end_of_field(data, at)
-        fields += 1
-        _check_size(fields, _FIELDS_MAX, "fields")
-        if at - begin >= piece_bytes or at == len(data):
-            yield data[begin:at]
-            begin = at
-
-
-def _end_of_field(data: bytes, at: int) -> int:
-    """Where the field that begins at `at` ends; groups, which proto2 gave up, are refused."""
-    tag, at = _varint(data, at)
-    match tag & 7:
-        case 0:
-            _, at = _varint(data, at)
-        case 1:
-            at += 8
-        case 2:
-            size, at = _varint(data, at)
-            at += size
-        case 5:
-            at += 4
-        case _:
-            raise Malformed(Reason.UNPARSABLE, "stock report: a field of no known type")
-    if at > len(data):
-        raise Malformed(Reason.UNPARSABLE, "stock report: it ends within a field")
-    return at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends."""
-    value = 0
-    for shift in range(0, 7 * VARINT_MAX, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise Malformed(Reason.UNPARSABLE, "stock report: a number does not end")
+    if not proto.IsInitialized():
+        raise Malformed(Reason.MISSING, "stock report: a required field is missing")
+    _check_size(len(proto.usageMap), ROWS_MAX, "groups")
+    broker = check_broker(check_utf8(proto.broker, "broker"))
+    return StockReport(broker, tuple(map(_usage_of, proto.usageMap)))
 
 
 def _parts(usage: tuple[GroupUsage, ...], bytes_max: int) -> Iterator[tuple[GroupUsage, ...]]:

@@ -4,12 +4,10 @@ Law: the findings of a `SegmentReader` depend only on the bytes, never on how th
 is in exactly one finding, in order: an entry (`Stored`), a damaged stretch
 (`Damaged`), or an incomplete end (`Torn`, only from `finish`).
 
-After damage the reader continues at the first later entry with a correct checksum. If there is none, it
-continues at the end that the damaged entry declares, if something like an entry starts there.
-Searching costs at most `RESYNC_WORK_MAX`; beyond that, the rest of the segment is one
+After damage the reader continues at the first later entry with a correct checksum. Searching costs at most `RESYNC_WORK_MAX`; beyond that, the rest of the segment is one
 `Damaged`. The reader stores at most the bytes of one entry (`ENTRY_MAX`) and of the last `feed`.
 Data without a checksum (the broker's part of an entry, entries without a checksum) are accepted if
-they can be read. The usage log adapter has files, syncing and the truncation of an incomplete end.
+they can be read, but not between damage and the next entry that has one. The usage log adapter has files, syncing and the truncation of an incomplete end.
 """
 
 import re
@@ -116,8 +114,6 @@ class _Search:
 
     start: int
     reason: Reason
-    #: Where the damaged entry says it ends; None when its length cannot be right.
-    stated_end: int | None
     #: Nothing is wrong but that the bytes end early.
     is_tail: bool = False
     work_left: int = RESYNC_WORK_MAX
@@ -170,7 +166,8 @@ class SegmentReader:
                 return judged
             if judged is None and (not final or self._at == len(self._buffer)):
                 return None
-            self._search = self._search_from(self._at, judged)
+            reason = Reason.BAD_STRUCTURE if judged is None else judged.reason
+            self._search = _Search(self._base + self._at, reason, is_tail=judged is None)
             self._at += 1
         return self._resynchronise(self._search, final=final)
 
@@ -191,26 +188,16 @@ class SegmentReader:
         except WireError as error:
             return error
 
-    def _search_from(self, at: int, error: WireError | None) -> _Search:
-        """Begin to look for what follows the bytes at `at`."""
-        start = self._base + at
-        if error is None:
-            return _Search(start, Reason.BAD_STRUCTURE, None, is_tail=True)
-        length = self._length_at(at)
-        stated_end = None if length is None else start + LENGTH_SIZE + length
-        return _Search(start, error.reason, stated_end)
-
     def _resynchronise(self, search: _Search, *, final: bool) -> Damaged | Torn | None:
         """Find where the next entry starts; None when that needs more bytes."""
-        if self._awaits_stated_end(search) and not final:
-            return None
         while (at := self._candidate(search)) is not None:
             self._at = at
-            is_start = self._starts_entry(search, at, final=final)
-            if is_start is None:
+            judged = self._judge(at)
+            if judged is None and not final:
                 return None
-            if is_start:
+            if isinstance(judged, Stored) and judged.entry.is_checksummed:
                 return self._resume(search, at)
+            search.work_left -= self._cost(at)
             self._at += 1
         end = len(self._buffer)
         if final:
@@ -219,53 +206,20 @@ class SegmentReader:
         self._at = max(self._at, end - _HEAD_SIZE + 1) if search.work_left > 0 else end
         return None
 
-    def _awaits_stated_end(self, search: _Search) -> bool:
-        """Whether places before the stated end cannot all be judged yet."""
-        return (
-            search.stated_end is not None
-            and self._base + len(self._buffer) < search.stated_end + _HEAD_SIZE
-        )
-
     def _candidate(self, search: _Search) -> int | None:
-        """The next place, from `_at`, where an entry may start: before a magic, or the stated end."""
+        """The next place, from `_at`, where an entry may start: before a magic."""
         if search.work_left <= 0:
             return None
         magic = _MAGIC.search(self._buffer, self._at + LENGTH_SIZE)
-        at = None if magic is None else magic.start() - LENGTH_SIZE
-        if search.stated_end is None:
-            return at
-        stated = search.stated_end - self._base
-        return stated if at is None else min(at, stated)
-
-    def _starts_entry(self, search: _Search, at: int, *, final: bool) -> bool | None:
-        """Whether reading goes on at `at`; None when that needs more bytes."""
-        judged = self._judge(at)
-        if judged is None and not final:
-            return None
-        if search.stated_end == self._base + at:
-            search.stated_end = None
-            return isinstance(judged, Stored) or self._looks_like_entry(at)
-        if isinstance(judged, Stored) and judged.entry.is_checksummed:
-            return True
-        search.work_left -= self._cost(at)
-        return False
-
-    def _looks_like_entry(self, at: int) -> bool:
-        """Whether the first bytes at `at` could be an entry's; too few of them could be."""
-        head = bytes(self._buffer[at : at + _HEAD_SIZE])
-        if len(head) < _HEAD_SIZE:
-            return True
-        return self._length_at(at) is not None and _MAGIC.match(head, LENGTH_SIZE) is not None
+        return None if magic is None else magic.start() - LENGTH_SIZE
 
     def _cost(self, at: int) -> int:
-        return max(self._length_at(at) or 0, _CANDIDATE_COST_MIN)
-
-    def _length_at(self, at: int) -> int | None:
-        """The length that stands at `at`, None when there is none that an entry can have."""
+        """What it cost to look at a candidate: its length, where it has one."""
         try:
-            return decode_length(self._buffer[at : at + LENGTH_SIZE])
+            length = decode_length(self._buffer[at : at + LENGTH_SIZE])
         except WireError:
-            return None
+            length = 0
+        return max(length, _CANDIDATE_COST_MIN)
 
     def _resume(self, search: _Search, at: int) -> Damaged | Torn:
         """End the search: reading goes on at `at`."""

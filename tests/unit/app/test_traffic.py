@@ -40,12 +40,12 @@ async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_mess
     first, second = NameEncoder(), NameEncoder()
     for broker, numbering in (("b1", first), ("b2", second)):
         assert traffic.decoded(encode(report(broker, "gold"), numbering))
-    before = dialect.name_decoders.cost
     traffic.keep_names({"b2", "me"})
     again = traffic.decoded(encode(report("b2", "gold"), second))
+    gone = traffic.decoded(encode(report("b1", "gold"), first))
     assert isinstance(again, Report)
-    assert len(again.rows) == 1
-    assert dialect.name_decoders.cost == before // 2
+    assert isinstance(gone, Report)
+    assert (len(again.rows), len(gone.rows)) == (1, 0)
 
 
 async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:

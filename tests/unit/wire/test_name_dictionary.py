@@ -92,9 +92,6 @@ def test_a_full_dictionary_begins_again() -> None:
         heard = line.say(said)
         assert heard is not None
         assert in_order(heard) == said
-    fullest = Line()
-    fullest.say(report(row("a"), row("b"), row("c")))
-    assert line.name_decoders.cost <= fullest.name_decoders.cost
 
 
 def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again() -> None:
@@ -186,23 +183,3 @@ def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() 
     encode(report(row("gold"), full=True), numbering)
     after = proto_of(encode(report(*BOTH), numbering)).report
     assert list(after.names.groups) == ["trial"]
-
-
-def test_the_names_of_all_senders_take_only_so_much() -> None:
-    rows = [row(f"g{place:0100}") for place in range(20)]
-    one = NameDecoders()
-    decode(encode(report(*rows), NameEncoder()), one)
-    name_decoders = NameDecoders(cost_max=2 * one.cost)
-    for place in range(5):
-        decode(encode(report(*rows, sender=Sender(f"b{place}", 1)), NameEncoder()), name_decoders)
-        assert name_decoders.cost <= 2 * one.cost
-    name_decoders.keep({"b3", "b4"})
-    assert name_decoders.cost == 2 * one.cost
-    # A number that leaves holes takes what it takes.
-    payload = encode(report(*BOTH, sender=Sender("b9", 1)), NameEncoder())
-    proto = proto_of(payload)
-    proto.report.names.numbers = varints(0, NAMES_MAX - 1)
-    decode(payload[:2] + proto.SerializeToString(), name_decoders)
-    taken = name_decoders.cost
-    name_decoders.keep({"b9"})
-    assert name_decoders.cost == taken > 2 * one.cost

@@ -42,21 +42,14 @@ def test_a_torn_end_is_distinguished_from_damage(left: int) -> None:
     assert reader.whole_end == SIZE
 
 
-def test_two_damaged_entries_are_two_findings() -> None:
-    found = read(turned(STORED[0], 20) + turned(STORED[1], 20) + STORED[2])
-    assert shown(found) == [
-        Damaged(0, SIZE, Reason.CHECKSUM),
-        Damaged(SIZE, SIZE, Reason.CHECKSUM),
-        ("stored", 3),
-    ]
-
-
-def test_an_unchecksummed_entry_is_read_but_never_a_place_to_continue_by_itself() -> None:
+def test_damage_ends_with_the_next_entry_that_has_a_checksum() -> None:
     bare = encode_stored(encode_entry(Entry("p", 9, 2, is_checksummed=False)))
     assert shown(read(bare + STORED[0])) == stored(9, 1)
-    # Behind a damaged one its stated end is believed, because an entry can be read there.
-    found = read(turned(STORED[0], 20) + bare)
-    assert shown(found) == [Damaged(0, SIZE, Reason.CHECKSUM), ("stored", 9)]
+    broken = turned(STORED[0], 20) + turned(STORED[1], 20) + bare
+    assert shown(read(broken + STORED[2])) == [
+        Damaged(0, len(broken), Reason.CHECKSUM),
+        ("stored", 3),
+    ]
     found = read(b"\xff" * 8 + bare + STORED[0])
     assert shown(found) == [Damaged(0, 8 + len(bare), Reason.OVERSIZE), ("stored", 1)]
 
