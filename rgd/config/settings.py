@@ -286,13 +286,6 @@ class PoliciesSettings(Section):
         "any, and there is no groups file. `deny`: the daemon is not ready, and refuses with 503 and "
         "a time to retry; `allow`: requests are granted, ungoverned and counted.",
     )
-    heartbeat_ms: Millis = Field(
-        default=1000,
-        ge=100,
-        le=60_000,
-        description="How often the daemon asks the broker whether it still serves the policies table. Without an "
-        "answer within three times that, the connection is opened again, and the policies count as old.",
-    )
     poll_ms: Millis = Field(
         default=10_000,
         ge=100,

@@ -35,6 +35,8 @@ class PulsarSettings:
     #: Longest time of a step of joining, in whole seconds (the client's unit). The
     #: client also retries a lost broker at this interval, so it bounds the delay of its return.
     open_timeout_s: int = 5
+    #: Longest silence of a broker that a reader has asked for a sign of life.
+    sign_timeout_s: float = 3.0
     #: Longest time of a publish.
     send_timeout_ms: int = 2000
     #: Whether the client compresses messages (LZ4), as stock brokers do. rgd's own are compressed already.
@@ -65,8 +67,6 @@ def connect(url: str, settings: PulsarSettings) -> Any:
         ExchangeDown: the token or a certificate cannot be read.
         ConfigError: the URL is invalid.
     """
-    if not url.startswith(("pulsar://", "pulsar+ssl://")):
-        raise invalid_url(url, "unknown scheme")
     trust = check_pem(settings.tls_trust_certs, "exchange.tls_ca")
     cert = check_pem(settings.tls_cert, "exchange.tls_cert")
     key = check_pem(settings.tls_key, "exchange.tls_key")

@@ -1,18 +1,15 @@
 """One connection to a Pulsar broker, over which a reader asks and is delivered to.
 
-Law: no call waits longer than its timeout for a broker, whether that is silent or sends other things. All calls but `wake` are made by one thread, because a TLS connection
-must not be read and written by two. Pings are answered, and so is a broker that asks for the token again:
+Law: no call waits longer than its timeout for a broker, whether that is silent or sends other things. One thread makes all
+calls, because a TLS connection must not be read and written by two. Pings are answered, and so is a broker that asks for the token again:
 with what the file has now. Whatever a broker or a network does is `ConnectionLost` or `Refused`.
-How: a blocking socket with a timeout; `receive` waits for it and for `wake` together.
+How: a blocking socket with a timeout.
 `pulsar_reader` uses it, `rgd.wire.pulsar_commands` has the frames.
 """
 
 import contextlib
-import os
-import select
 import socket
 import ssl
-import threading
 from typing import Final, NamedTuple, Self
 
 import certifi
@@ -96,18 +93,7 @@ class PulsarConnection:
         #: What came while an answer was waited for.
         self.early: list[Frame] = []
         self._early_bytes = 0
-        self._wake_lock = threading.Lock()
         self._socket = _connected(address, settings)
-        try:
-            self._woken, self._waker = os.pipe()
-            os.set_blocking(self._woken, False)
-            os.set_blocking(self._waker, False)
-        except BaseException:
-            self._socket.close()
-            raise
-        self._poll = select.poll()
-        self._poll.register(self._socket, select.POLLIN)
-        self._poll.register(self._woken, select.POLLIN)
         try:
             self._introduce(broker)
         except BaseException:
@@ -121,22 +107,22 @@ class PulsarConnection:
             ConnectionLost: it cannot be sent.
         """
         try:
+            self._socket.settimeout(self._timeout_s)
             self._socket.sendall(framed(command))
         except (OSError, ValueError) as exc:
             raise ConnectionLost(str(exc) or type(exc).__name__) from exc
 
     def receive(self, timeout_s: float) -> list[Frame]:
-        """Wait for commands; empty after the timeout, after `wake`, and where only pings came.
+        """Wait for commands; empty after the timeout, and where only pings came.
 
         Raises:
             ConnectionLost: the broker closed the connection, or does not speak Pulsar's protocol.
         """
         try:
-            if not self._has_pending and not self._is_readable(timeout_s):
-                return []
+            self._socket.settimeout(timeout_s)
             data = self._socket.recv(self._settings.receive_bytes_max)
-        except (TimeoutError, ssl.SSLWantReadError):
-            return []  # a part of a TLS record
+        except TimeoutError:
+            return []
         except (OSError, ValueError) as exc:
             raise ConnectionLost(str(exc) or type(exc).__name__) from exc
         if not data:
@@ -175,34 +161,10 @@ class PulsarConnection:
         if self._early_bytes > self._settings.early_bytes_max:
             raise ConnectionLost("the broker sends too much before it answers")
 
-    def wake(self) -> None:
-        """End a `receive` that waits, or the next one; from any thread."""
-        with self._wake_lock, contextlib.suppress(BlockingIOError, OSError):
-            if self._waker >= 0:
-                os.write(self._waker, b"!")
-
     def close(self) -> None:
         """Close it. Idempotent; never fails."""
-        with self._wake_lock:
-            if self._waker < 0:
-                return
-            os.close(self._woken)
-            os.close(self._waker)
-            self._woken = self._waker = -1
         with contextlib.suppress(OSError):
             self._socket.close()
-
-    @property
-    def _has_pending(self) -> bool:
-        """Whether TLS has bytes that were received with earlier ones; a poll does not see them."""
-        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
-
-    def _is_readable(self, timeout_s: float) -> bool:
-        ready = {descriptor for descriptor, _ in self._poll.poll(timeout_s * 1000)}
-        if self._woken in ready:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._woken, self._settings.receive_bytes_max)
-        return self._socket.fileno() in ready
 
     def _introduce(self, broker: str) -> None:
         method, secret = _authentication(self._settings)

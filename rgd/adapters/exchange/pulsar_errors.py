@@ -13,9 +13,6 @@ from typing import Final
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
 
-#: Our own name in addition to the client's: no broker answered, so no client was created.
-NO_ANSWER: Final = "no answer"
-
 _TOPIC: Final = re.compile(r"(non-)?persistent://[^/]+/[^/]+/.+")
 
 _CHECK_ACCESS: Final = (

@@ -1,16 +1,15 @@
 """A session with Pulsar that outlasts its clients: a dead one is replaced by a new one.
 
 Law: while it is open, messages published some seconds after the broker's return are read back. A pause
-between two attempts is at most `PAUSE_S_MAX`, and an attempt that began too early detects the broker's return
-within `probe.AGAIN_S`. There is one session, and while it is dead at most one more that is being opened. A
+between two attempts is at most `PAUSE_S_MAX`, and an attempt takes as long as `open_timeout_s` where nothing
+answers. There is one session, and while it is dead at most one more that is being opened. A
 replaced one is closed.
 Why: the client reconnects by itself, with pauses that grow to a minute (its option for that is missing in
 the Python binding, 3.13). After an outage of 100 s it came back 27 to 43 s late.
-A session whose credential files changed is replaced too, once another one is open with the changed files; until
-then, and if they are refused, it stays (`credential_watch`).
-How: a session is dead when the client reports it (`PulsarSession.fault`), or when none of our messages is read
-back (`echo`). The dead one stays until another is open. If the client itself is faster, as after a
-short outage, it stays in use.
+A session whose credential files changed is replaced too, once another one is open with the changed files; if they are
+refused, it stays (`credential_watch`).
+How: a session is dead when its reader or the client reports it (`PulsarSession.fault`), or when none of our messages is
+read back (`echo`). The dead one stays until another is open.
 `rgd.adapters.exchange.pulsar_session` is one session.
 """
 
@@ -73,7 +72,7 @@ class LastingSession:
             pause_s_max=PAUSE_S_MAX,
             dice=dice or random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
         )
-        self._credentials = CredentialWatch(settings, dice=dice)
+        self._credentials = CredentialWatch(settings)
         self._echo = EchoWatch(settings.send_timeout_ms / 1000)
         self._listener: Callable[[Delivery], None] = _ignore
         self._session: PulsarSession | None = None
@@ -163,26 +162,26 @@ class LastingSession:
                 self._met(error)
 
     async def _look(self) -> None:
-        reason = self._why_dead()
-        if reason is not None:
-            await self._replace(reason)
+        session, now_s = self._session, asyncio.get_running_loop().time()
+        assert session is not None
+        is_overdue = self._echo.is_overdue(now_s)
+        if session.fault is not None:
+            await self._replace(session.fault)
+        elif is_overdue:
+            await self._replace("what is published does not come back")
         elif self._is_received_again():
             LOGGER.warning("%s: works again", self._topic)
             self._told_at = self.trouble = self._logged = None
             self._backoff.reset()
-        elif self._session is not None and await self._are_credentials_due(self._session):
+        elif await self._credentials.is_due(session.credentials, now_s):
             await self._renew()
-
-    async def _are_credentials_due(self, session: PulsarSession) -> bool:
-        now_s = asyncio.get_running_loop().time()
-        return await self._credentials.is_due(session.credentials, now_s)
 
     async def _renew(self) -> None:
         """Open another session with changed credentials; the present one stays if that fails."""
         error = await self._open_another()
         if error is None:
             LOGGER.info("%s: reconnected with the changed token or certificates", self._topic)
-        elif self._credentials.refused(asyncio.get_running_loop().time()):
+        else:
             LOGGER.warning(
                 "%s: the token or certificates changed, and no session could be opened with them; the old "
                 "session goes on: %s",
@@ -201,29 +200,21 @@ class LastingSession:
             self._logged = kind
             LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
 
-    def _why_dead(self) -> str | None:
-        assert self._session is not None
-        # First, because it has to be checked each time.
-        is_overdue = self._echo.is_overdue(asyncio.get_running_loop().time())
-        if self._session.fault is not None:
-            return self._session.fault
-        return "what is published does not come back" if is_overdue else None
-
     def _is_received_again(self) -> bool:
         return self._told_at is not None and self._echo.read_back != self._told_at
 
     async def _replace(self, reason: str) -> None:
-        """Retry until another session is open, or the old one works again."""
+        """Retry until another session is open."""
         if self._told_at is None:
             LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
         self._told_at = self._echo.read_back
         self.trouble = f"the session with Pulsar is dead: {reason}"
         loop, spent_s = asyncio.get_running_loop(), 0.0
-        while not self._is_received_again():
+        while True:
             # A Pulsar that has just started answers late. An attempt that waited for it in vain was a pause.
             await asyncio.sleep(max(PAUSE_S_FIRST / 2, self._backoff.next_s() - spent_s))
             began_s = loop.time()
-            if self._is_received_again() or await self._try_another():
+            if await self._try_another():
                 return
             spent_s = loop.time() - began_s
 

@@ -8,21 +8,19 @@ Why: pulsar-client trusts the sizes that a message declares, and a false one end
 (`docs/decisions/0042-rgd-reads-pulsar-itself.md`). rgd still publishes with pulsar-client.
 How: a lookup finds the topic's broker, through Pulsar's proxies too; the subscription is exclusive, not durable,
 and of a new name each time. The broker may send `RECEIVER_QUEUE_MAX` messages ahead; as many permits as it
-counted go back to it, also for what was skipped, or it would stop sending.
-One thread calls everything but `ask`, `wake`, `stop` and `close`.
+counted go back to it, also for what was skipped, or it would stop sending. A broker that sends nothing for `PING_S` is
+asked for a sign of life, and one that gives none in time has lost the connection.
+One thread calls everything but `stop`.
 """
 
-import contextlib
 import threading
 import uuid
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, InvalidStateError
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from rgd.adapters.exchange.deadline import Deadline
-from rgd.adapters.exchange.probe import addresses_of
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import (
     Address,
@@ -30,6 +28,7 @@ from rgd.adapters.exchange.pulsar_connection import (
     PulsarConnection,
     Refused,
 )
+from rgd.adapters.exchange.pulsar_errors import invalid_url
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
@@ -45,7 +44,12 @@ from rgd.wire.pulsar_delivery import read_delivery
 
 #: Most messages that the broker may send ahead.
 RECEIVER_QUEUE_MAX: Final = 1000
+#: A broker that is silent for so long is asked for a sign of life.
+PING_S: Final = 1.0
 
+_TLS_SCHEME: Final = "pulsar+ssl"
+#: The default ports of a URL without one, as the client's.
+_PORTS: Final = {"pulsar": 6650, _TLS_SCHEME: 6651}
 _CONSUMER_ID: Final = 1
 _BEFORE_ALL: Final = (-1, -1)
 #: The broker may answer otherwise a moment later.
@@ -71,38 +75,35 @@ class Delivery(NamedTuple):
 
 
 class PulsarReader:
-    """A reader of one topic; opened, and opened again after ConnectionLost.
+    """A reader of one topic; opened once.
 
     Args:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         topic: the full name of the topic.
         settings: how to reach the broker.
         from_start: read a compacted topic from its start, otherwise only new messages.
+
+    Raises:
+        ConfigError: the URL is none.
     """
 
     def __init__(self, url: str, topic: str, settings: PulsarSettings, *, from_start: bool) -> None:
-        self._service = [Address(*address) for address in addresses_of(url)]
+        self._service = _addresses_of(url)
         self._topic = topic
         self._settings = settings
-        self.from_start = from_start
+        self._from_start = from_start
         self._closing = threading.Event()
-        self._lock = threading.Lock()  # of the connection
         self._connection: PulsarConnection | None = None
         self._waiting: deque[Frame] = deque()
-        #: Queries that were not sent yet, and those that were.
-        self._asked: deque[Future[None]] = deque()
-        self._sent: deque[Future[None]] = deque()
+        #: When the broker is asked for a sign of life, and once it was, when that has to be there.
+        self._ping_due = Deadline(PING_S)
+        self._sign_due: Deadline | None = None
         self._permits = 0
         #: The last entry (ledger, entry) of a topic that is read from its start.
         self._last = _BEFORE_ALL
         self._request_id = 0
         #: Entries that could not be read, and were skipped.
         self.unreadable = 0
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether it reads now."""
-        return self._connection is not None
 
     def open(self) -> None:
         """Join the topic; takes a few times the open timeout at most, whatever brokers answer.
@@ -123,59 +124,50 @@ class PulsarReader:
                     raise
 
     def read(self, timeout_s: float) -> Iterator[Delivery]:
-        """The next messages; none after the timeout, or after `wake`.
+        """The next messages; none after the timeout.
 
         Raises:
-            ConnectionLost: the connection broke, or the broker no longer serves the topic.
+            ConnectionLost: the connection broke, or the broker no longer serves the topic, or is silent.
         """
+        connection = self._connection
+        if connection is None:
+            raise ConnectionLost("not open")
         try:
-            connection = self._connected()
-            self._send_queries(connection)
             if not self._waiting:
                 self._waiting.extend(connection.receive(timeout_s))
+            self._watch(connection)
             while self._waiting:
                 yield from self._take(connection, self._waiting.popleft())
         except ConnectionLost:
             self._disconnect()
             raise
 
-    def ask(self) -> Future[None]:
-        """Query the broker over the reader's connection; done with its answer. From any thread."""
-        query: Future[None] = Future()
-        self._asked.append(query)
-        self.wake()
-        return query
-
-    def wake(self) -> None:
-        """End a `read` that waits; from any thread."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.wake()
-
     def stop(self) -> None:
-        """End an `open` after its present step, and a `read` that waits; from any thread."""
+        """End an `open` after its present step; from any thread."""
         self._closing.set()
-        self.wake()
 
     def close(self) -> None:
-        """Leave; by the reading thread, or where there is none. Idempotent; never fails."""
+        """Leave. Idempotent; never fails."""
         self._closing.set()
         self._disconnect()
 
     # Reading.
 
-    def _connected(self) -> PulsarConnection:
-        if self._connection is None:
-            raise ConnectionLost("not open")
-        return self._connection
+    def _watch(self, connection: PulsarConnection) -> None:
+        """Ask a silent broker for a sign of life; anything that it sends is one."""
+        if self._waiting:
+            self._ping_due, self._sign_due = Deadline(PING_S), None
+        elif self._sign_due is not None:
+            if self._sign_due.is_over:
+                raise ConnectionLost(f"no answer within {self._settings.sign_timeout_s:g} s")
+        elif self._ping_due.is_over:
+            connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
+            self._sign_due = Deadline(self._settings.sign_timeout_s)
 
     def _take(self, connection: PulsarConnection, frame: Frame) -> Iterator[Delivery]:
         command, entry = frame
         if command.type == wire.CLOSE_CONSUMER:
             raise ConnectionLost("the broker no longer serves the topic")
-        if command.type == wire.PONG and self._sent:
-            with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
-                self._sent.popleft().set_result(None)
         if command.type != wire.MESSAGE:
             return
         at = command.message.message_id
@@ -192,7 +184,7 @@ class PulsarReader:
         self._return_permits(connection, delivered.permits)
 
     def _is_repeated(self, entry: tuple[int, int]) -> bool:
-        is_repeated = self.from_start and entry <= self._last
+        is_repeated = self._from_start and entry <= self._last
         self._last = max(self._last, entry)
         return is_repeated
 
@@ -218,17 +210,10 @@ class PulsarReader:
         flow = CommandFlow(consumer_id=_CONSUMER_ID, messagePermits=permits)
         connection.send(BaseCommand(type=wire.FLOW, flow=flow))
 
-    def _send_queries(self, connection: PulsarConnection) -> None:
-        while self._asked:
-            self._sent.append(self._asked.popleft())
-            connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
-
     def _disconnect(self) -> None:
-        with self._lock:
-            connection, self._connection = self._connection, None
+        connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self._sent.clear()
         self._waiting.clear()
 
     # Joining.
@@ -241,13 +226,11 @@ class PulsarReader:
         except BaseException:
             connection.close()
             raise
-        with self._lock:
-            is_wanted = not self._closing.is_set()
-            if is_wanted:
-                self._connection = connection
-        if not is_wanted:
-            connection.close()
+        self._connection = connection
+        if self._closing.is_set():
+            self._disconnect()
             raise ConnectionLost("closed meanwhile")
+        self._ping_due, self._sign_due = Deadline(PING_S), None
         self._waiting.extend(connection.early)
         connection.early.clear()
 
@@ -259,15 +242,13 @@ class PulsarReader:
             consumer_id=_CONSUMER_ID,
             request_id=self._next_request(),
             durable=False,
-            start_message_id=wire.EARLIEST if self.from_start else wire.LATEST,
-            read_compacted=self.from_start,
+            start_message_id=wire.EARLIEST if self._from_start else wire.LATEST,
+            read_compacted=self._from_start,
         )
         connection.send(BaseCommand(type=wire.SUBSCRIBE, subscribe=subscribe))
         connection.answer(wire.SUCCESS)
         # The broker processes a connection's commands in order, so its answer to a ping proves that it has
         # the permits, without which it would drop messages published from now on.
-        self._permits = 0
-        self._last = _BEFORE_ALL
         self._flow(connection, RECEIVER_QUEUE_MAX)
         connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
         connection.answer(wire.PONG)
@@ -322,8 +303,6 @@ class PulsarReader:
 
     def _any_of_service(self) -> PulsarConnection:
         """A connection to one of the URL's brokers, another one first after each loss."""
-        if not self._service:
-            raise ConnectionLost("the URL names no broker")
         self._service.append(self._service.pop(0))
         for address in self._service[:-1]:
             try:
@@ -348,3 +327,23 @@ def _target(found: CommandLookupTopicResponse, asked: Address) -> Address:
     if not host or not port:
         raise Refused("BrokerMetadataError", f"the lookup named {url[:100]!r}")
     return Address(host, port, asked.is_tls)
+
+
+def _addresses_of(url: str) -> list[Address]:
+    """The brokers of a service URL.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    scheme, _, hosts = url.partition("://")
+    if scheme not in _PORTS:
+        raise invalid_url(url, "unknown scheme")
+    addresses = []
+    for host in hosts.rstrip("/").split(","):
+        try:
+            parts = urlsplit(f"//{host}")
+            port = parts.port or _PORTS[scheme]
+        except ValueError as exc:
+            raise invalid_url(url, str(exc)) from exc
+        addresses.append(Address(parts.hostname or "", port, scheme == _TLS_SCHEME))
+    return addresses

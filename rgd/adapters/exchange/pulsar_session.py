@@ -7,8 +7,9 @@ leaves no thread and no descriptor behind.
 How: the client's calls run in threads, and a send's answer returns through `call_soon_threadsafe`
 into a future. Reading has a thread and a connection of its own, by rgd's own code (`pulsar_reader`), because messages
 of strangers can end the process inside the client. Each session has its own client, because a broker
-that throttles a producer pauses the whole connection. The producer reconnects by itself, and so does the
-reader of new messages; a reader that began at the start does not, because its messages have to be read again.
+that throttles a producer pauses the whole connection. The reader joins first, so that no client is created while no broker
+answers: one whose first call times out is not always freed (3.13: of 12 clients of a refusing port 3 kept a thread and
+three descriptors for ever). A session whose reader lost its connection is over, though its producer would reconnect.
 `rgd.adapters.exchange.pulsar` handles deliveries, `pulsar_errors` converts faults, `pulsar_client`
 creates clients.
 """
@@ -23,10 +24,9 @@ from typing import Any, Final
 
 import pulsar
 
-from rgd.adapters.exchange.probe import answers
 from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
 from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
-from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
+from rgd.adapters.exchange.pulsar_errors import check_topic, translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_reader import Delivery, Position, PulsarReader
 from rgd.adapters.exchange.seal import Seal, seal_of
@@ -35,7 +35,6 @@ from rgd.errors import RgdError
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
     ExchangeClosed,
-    ExchangeDown,
     PayloadTooLarge,
 )
 
@@ -47,11 +46,8 @@ PENDING_MAX: Final = 100
 BATCH_DELAY_MS: Final = 1
 #: Longest time of leaving; after it only a thread keeps waiting for the broker's answer.
 CLOSE_TIMEOUT_S: Final = 2.0
-#: Longest time of one read; leaving and queries do not wait for it.
-READ_WAIT_S: Final = 0.5
-#: The first and the longest pause before the reader connects again.
-READ_PAUSE_S_FIRST: Final = 0.1
-READ_PAUSE_S_MAX: Final = 2.0
+#: Longest time of one read, for which leaving waits.
+READ_WAIT_S: Final = 0.2
 #: Most clients of this process that are being opened at one time, and most that are being closed; both
 #: block while a broker does not answer. Further ones wait for their turn, so this also bounds half-closed clients.
 #: They have threads of their own, because decoding reports must not wait for a broker, nor opening for closing.
@@ -128,8 +124,9 @@ class PulsarSession:
         self.unauthenticated = 0
         #: The credential files as they were just before they were read.
         self.credentials: Fingerprint = ()
-        #: Why it does not read, or send, and may never do so again; None from the next success on.
+        #: Why it does not read any more.
         self._reading_fault: str | None = None
+        #: Why it does not send, and may never do so again; None from the next success on.
         self._sending_fault: str | None = None
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
@@ -146,10 +143,6 @@ class PulsarSession:
         """
         check_topic(self._topic)
         loop = asyncio.get_running_loop()
-        if not await answers(self._url, self._settings.open_timeout_s):
-            raise translate(NO_ANSWER, url=self._url, topic=self._topic)
-        if self._closing.is_set():
-            raise ExchangeClosed(f"{self._topic} was closed while it was opened")
         try:
             await loop.run_in_executor(_opening, self._open, listener, from_start)
         except pulsar.PulsarException as exc:
@@ -194,34 +187,13 @@ class PulsarSession:
 
     @property
     def fault(self) -> str | None:
-        """Why this session may never work again, as reported by the client; None while it works."""
+        """Why this session may never work again; None while it works."""
         return self._reading_fault or self._sending_fault
 
     @property
     def unreadable(self) -> int:
         """Entries that could not be read, and were skipped."""
         return self._reader.unreadable if self._reader else 0
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the reader has a connection to the broker now; the client reconnects by itself."""
-        link = self._link
-        return link is not None and link.reader.is_connected
-
-    async def ask(self) -> None:
-        """Query the broker over the reader's own connection; returns with its answer.
-
-        Raises:
-            ExchangeDown: there was no answer within `open_timeout_s`.
-        """
-        link = self._link
-        if link is None:
-            return
-        try:
-            async with asyncio.timeout(self._settings.open_timeout_s):
-                await asyncio.wrap_future(link.reader.ask())
-        except TimeoutError as exc:
-            raise translate("Timeout", url=self._url, topic=self._topic) from exc
 
     async def answered(self) -> None:
         """Wait until the broker has answered every send so far, or until the send timeout."""
@@ -261,9 +233,10 @@ class PulsarSession:
         self.credentials = fingerprint(self._settings.credential_files)
         reader = PulsarReader(self._url, self._topic, self._settings, from_start=from_start)
         self._reader = reader
-        client = connect(self._url, self._settings)  # refuses what is no URL
+        self._join(reader)
+        client = None
         try:
-            self._join(reader)
+            client = connect(self._url, self._settings)
             producer = self._producer_of(client, is_batching=from_start)
             reading = threading.Thread(
                 target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
@@ -276,7 +249,8 @@ class PulsarSession:
             raise
         except BaseException:
             reader.close()
-            close_after(client, 0)
+            if client is not None:
+                close_after(client, 0)
             raise
         link = _Link(client, producer, reader, reading)
         with self._lock:
@@ -288,7 +262,7 @@ class PulsarSession:
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
 
     def _join(self, reader: PulsarReader) -> None:
-        """Open the reader, before the producer.
+        """Open the reader.
 
         Raises:
             ExchangeDown: as `open`.
@@ -324,47 +298,20 @@ class PulsarSession:
         return translate(fault, url=self._url, topic=self._topic, reason=reason, needs=needs)
 
     def _read(self, reader: PulsarReader, listener: Callable[[Delivery], None]) -> None:
-        """Deliver messages until the session is closed; the reading thread."""
+        """Deliver messages until the session is closed, or the connection lost; the reading thread."""
         try:
-            self._read_until_closed(reader, listener)
-        except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
-            if not self._closing.is_set():
-                # Reading has stopped, and nothing else would detect it.
-                self._reading_fault = f"reading ended: {type(exc).__name__}"
-                LOGGER.exception("%s: internal error in the reading thread", self._topic)
-        finally:
-            reader.close()
-
-    def _read_until_closed(
-        self, reader: PulsarReader, listener: Callable[[Delivery], None]
-    ) -> None:
-        while not self._closing.is_set():
-            try:
+            while not self._closing.is_set():
                 for delivery in reader.read(READ_WAIT_S):
                     self._hand_on(delivery, listener)
-            except ConnectionLost as exc:
-                LOGGER.info("%s: reading: %s", self._topic, exc)
-                if reader.from_start:
-                    self._reading_fault = f"reading: {exc}"
-                    return
-                self._read_again(reader)
-
-    def _read_again(self, reader: PulsarReader) -> None:
-        """Connect again, until that works or the session is closed or refused."""
-        pause_s = READ_PAUSE_S_FIRST
-        while not self._closing.wait(pause_s):
-            pause_s = min(2 * pause_s, READ_PAUSE_S_MAX)
-            try:
-                reader.open()
-                # The topic was missing, or we were refused, for a while only.
-                self._reading_fault = None
-                break
-            except (ConnectionLost, ExchangeDown) as exc:
-                LOGGER.info("%s: reading: %s", self._topic, exc)
-            except Refused as exc:
-                if exc.fault in _FINAL_FAULTS:
-                    self._reading_fault = f"reading failed: {exc}"
-                LOGGER.info("%s: reading: %s", self._topic, exc)
+        except ConnectionLost as exc:
+            LOGGER.info("%s: reading: %s", self._topic, exc)
+            self._reading_fault = f"reading: {exc}"
+        except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
+            # Reading has stopped, and nothing else would detect it.
+            self._reading_fault = f"reading ended: {type(exc).__name__}"
+            LOGGER.exception("%s: internal error in the reading thread", self._topic)
+        finally:
+            reader.close()
 
     def _hand_on(self, delivery: Delivery, listener: Callable[[Delivery], None]) -> None:
         if self._seal is not None:

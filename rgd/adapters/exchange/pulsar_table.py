@@ -2,17 +2,14 @@
 
 Laws: those of `rgd.ports.exchange.PolicyStore`. A table starts from a snapshot and receives every change
 after it, each once and in the topic's order, for as long as its session lives. A session is
-lost when its connection breaks, when the broker no longer answers, or when the token or the certificates changed and
-the new ones work. Then
+lost when its connection breaks, when the broker no longer answers, or when the token or the certificates changed. Then
 `changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
 replaced during a disconnection is read completely, whatever its positions are.
 
 How: `open` writes a marker, and the records before the marker are the snapshot. So there is no gap
 between reading and listening, and an empty topic needs no special case (`create_table_view` fails on the
-embedded broker's). The heartbeat is a query that the broker answers over the reader's own
-connection (`PulsarSession.ask`). It writes nothing, so a compacted topic that is kept for ever
-does not grow. The client reconnects by itself 100 ms after a connection broke, so the connection is
-checked more often than that.
+embedded broker's). The reader notices a broker that no longer answers: it writes nothing, so a compacted topic that is
+kept for ever does not grow.
 
 Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
 `rgd.app.policies.table` opens a lost table again.
@@ -22,10 +19,8 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from rgd.adapters.exchange.credential_watch import LOOK_S as CREDENTIALS_LOOK_S
 from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.inbox import ChangeInbox, last_changes
 from rgd.adapters.exchange.pulsar_errors import translate
@@ -36,7 +31,6 @@ from rgd.adapters.exchange.pulsar_session import (
     PulsarSession,
     PulsarSettings,
 )
-from rgd.errors import RgdError
 from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown
 
 POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
@@ -51,25 +45,10 @@ SNAPSHOT_BYTES_MAX: Final = 256 << 20
 #: The record that `PulsarPolicyStore.open` writes to find the end of the topic; never delivered.
 MARKER_KEY: Final = "rgd:opened"
 
-#: Time between two checks of the connection: less than the client's reconnection (100 ms at the earliest).
+#: Time between two looks at the session.
 LOOK_S: Final = 0.05
 
 _DEFAULTS: Final = PulsarSettings()
-
-
-@dataclass(frozen=True, slots=True)
-class TableLimits:
-    """When a table counts as lost, and its size limits."""
-
-    #: Time between two queries to the broker.
-    heartbeat_s: float = 1.0
-    #: Longest time of an answer.
-    answer_s: float = 3.0
-    #: Larger values are dropped and counted; rgd never writes them.
-    value_bytes_max: int = PAYLOAD_BYTES_MAX
-
-
-_LIMITS: Final = TableLimits()
 
 
 class PulsarPolicyStore:
@@ -79,7 +58,7 @@ class PulsarPolicyStore:
         url: as `PulsarExchange`.
         topic: a persistent topic, not partitioned, by its full name.
         settings: how to reach the broker.
-        limits: when it counts as lost, and its size limits.
+        value_bytes_max: larger values are dropped and counted; rgd never writes them.
     """
 
     def __init__(
@@ -88,12 +67,12 @@ class PulsarPolicyStore:
         topic: str = POLICIES_TOPIC,
         *,
         settings: PulsarSettings = _DEFAULTS,
-        limits: TableLimits = _LIMITS,
+        value_bytes_max: int = PAYLOAD_BYTES_MAX,
     ) -> None:
         self._url = url
         self._topic = topic
         self._settings = settings
-        self._limits = limits
+        self._value_bytes_max = value_bytes_max
         self._session: PulsarSession | None = None
         self._changes: ChangeInbox | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -114,7 +93,7 @@ class PulsarPolicyStore:
         await self._abandon()
         loop = asyncio.get_running_loop()
         changes = ChangeInbox(loop, CHANGES_MAX)
-        table = self._table = _Table(loop, changes, self._limits.value_bytes_max)
+        table = self._table = _Table(loop, changes, self._value_bytes_max)
         session = self._session = PulsarSession(self._url, self._topic, self._settings)
         try:
             await session.open(table.on_delivery, from_start=True)
@@ -183,69 +162,13 @@ class PulsarPolicyStore:
 
     async def _until_lost(self, session: PulsarSession) -> str:
         """Wait until the table is lost; returns the reason."""
-        async with asyncio.TaskGroup() as tasks:
-            looks = {
-                tasks.create_task(_until_broken(session)),
-                tasks.create_task(_until_unanswered(session, self._limits)),
-                tasks.create_task(self._until_renewed(session)),
-            }
-            done, left = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
-            for look in left:
-                look.cancel()
-        return done.pop().result()
-
-    async def _until_renewed(self, session: PulsarSession) -> str:
-        """Wait until the credential files changed and a session could be opened with them; returns the reason."""
         watch, loop = CredentialWatch(self._settings), asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(CREDENTIALS_LOOK_S)
-            if not await watch.is_due(session.credentials, loop.time()):
-                continue
-            trial = PulsarSession(self._url, self._topic, self._settings)
-            try:
-                await trial.open(_ignore, from_start=False)
-            except RgdError as error:
-                if watch.refused(loop.time()):
-                    LOGGER.warning(
-                        "%s: the token or certificates changed, and no session could be opened with them; "
-                        "the old session goes on: %s",
-                        self._topic,
-                        error,
-                    )
-            else:
+        while session.fault is None:
+            await asyncio.sleep(LOOK_S)
+            if await watch.is_due(session.credentials, loop.time()):
                 await session.answered()
                 return "its token or certificates changed"
-            finally:
-                await trial.close(is_replaced=True)
-
-
-async def _until_broken(session: PulsarSession) -> str:
-    """Wait until the connection broke; returns the reason."""
-    while True:
-        await asyncio.sleep(LOOK_S)
-        if session.fault is not None:
-            return session.fault
-        if not session.is_connected:
-            return "the connection broke"
-
-
-async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
-    """Wait until the broker does not answer; returns the reason.
-
-    An answer of more unread messages is no fault, because the client never delivers
-    messages that it cannot read.
-    """
-    while True:
-        await asyncio.sleep(limits.heartbeat_s)
-        try:
-            async with asyncio.timeout(limits.answer_s):
-                await session.ask()
-        except (TimeoutError, ExchangeDown):
-            return f"no answer within {limits.answer_s:g} s"
-
-
-def _ignore(_delivery: Delivery) -> None:
-    """The listener of a session that is only a trial."""
+        return session.fault
 
 
 class _Table:

@@ -2,8 +2,8 @@
 
 Law: indexes are continuous and broker time never runs backwards, over segments, restarts and jumps of
 the clock. `synced_index` is never above the last entry of a successful sync.
-Every method may raise OSError. Then nothing is open any more, complete entries are kept and
-counted, and `resume` continues behind the content on disk. A segment that was closed, by whatever, is never appended
+Every method may raise OSError. Then nothing is open any more, complete entries are kept, synced or counted as doubtful,
+and `resume` continues behind the content on disk. A segment that was closed, by whatever, is never appended
 to again: it may be in the tier, and of a failed sync the operating system drops the pages and reports it once.
 
 What is logged is encoded here, in the thread that writes: a segment begins with the policies in force, and
@@ -26,7 +26,7 @@ from rgd.adapters.usagelog.files import FolderLock, sync_path
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.intercepting import added_by
 from rgd.adapters.usagelog.open_segment import Encoded, OpenSegment
-from rgd.adapters.usagelog.recovery import Tail, recover
+from rgd.adapters.usagelog.recovery import recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
@@ -112,8 +112,6 @@ class Appender:
         self._sequence_base: int | None = None
         #: Entries written since the last sync.
         self._unsynced = 0
-        #: A segment whose sync failed.
-        self._suspect: Path | None = None
 
     @property
     def lost(self) -> int:
@@ -135,11 +133,6 @@ class Appender:
         """Bytes written to that segment."""
         return self._segment.size if self._segment else 0
 
-    @property
-    def has_unsynced(self) -> bool:
-        """Whether there is anything for `sync` to write to disk."""
-        return self._unsynced > 0
-
     def resume(self) -> None:
         """Lock the folder and prepare to append after the content on disk.
 
@@ -150,16 +143,18 @@ class Appender:
         self._lock.acquire()
         tail = recover(self._folder)
         if self._sequence_base is None:
+            if self._is_syncing and tail.path is not None:
+                # An earlier run may have left it unsynced.
+                sync_path(tail.path)
+                sync_path(self._folder)
+                self.synced_index = tail.next_index - 1
             self._sequence_base = tail.next_sequence_id
             self._last_sequence = tail.next_sequence_id - 1
             self.damaged = tail.damaged
-        expected = self.next_index
-        self.next_index = max(expected, tail.next_index)
+        self.next_index = max(self.next_index, tail.next_index)
         # A damaged entry may show a later time than any entry can carry.
         latest = min(tail.last_timestamp, TIMESTAMP_MAX)
         self._last_timestamp = max(self._last_timestamp, latest)
-        with self._closing_on_error():
-            self._go_on(tail)
         self._is_ready = True
 
     def write(self, batch: Sequence[Pending]) -> None:
@@ -188,11 +183,6 @@ class Appender:
         with self._closing_on_error():
             self._sync(self._segment)
 
-    def doubt_unsynced(self) -> None:
-        """Count the entries since the last sync as doubtful."""
-        self.doubtful += self._unsynced
-        self._unsynced = 0
-
     def end_segment(self) -> None:
         """Sync and close the segment that is being written; the next entry begins one.
 
@@ -208,21 +198,6 @@ class Appender:
         self._close_segment()
         self._is_ready = False
         self._lock.release()
-
-    def _go_on(self, tail: Tail) -> None:
-        """Find out what of the log is on disk; `write` begins a new segment."""
-        if self._is_syncing and tail.path is not None and tail.path != self._suspect:
-            try:
-                sync_path(tail.path)
-            except OSError:
-                self._suspect = tail.path
-                raise
-            sync_path(self._folder)
-        if tail.path is None or tail.path == self._suspect or tail.next_index != self.next_index:
-            # The entries may be in a segment that can no longer be synced.
-            self.doubt_unsynced()
-        elif self._is_syncing:
-            self._count_synced()
 
     def _items_of(self, pending: Pending) -> deque[Item] | None:
         """What is left to write of a pending; None: it cannot be written."""
@@ -342,17 +317,13 @@ class Appender:
         self._segment = OpenSegment(path, descriptor, MarkWriter(path))
 
     def _sync(self, segment: OpenSegment) -> None:
+        unsynced, self._unsynced = self._unsynced, 0
         try:
             os.fsync(segment.descriptor)
             segment.check_linked()
         except OSError:
-            self._suspect = segment.path
-            self.doubt_unsynced()
+            self.doubtful += unsynced
             raise
-        self._count_synced()
-
-    def _count_synced(self) -> None:
-        self._unsynced = 0
         self.synced_index = self.next_index - 1
 
     @contextlib.contextmanager
@@ -361,6 +332,9 @@ class Appender:
         try:
             yield
         except (OSError, UsageLogError):
+            if self._segment is not None and self._unsynced:
+                with contextlib.suppress(OSError):
+                    self._sync(self._segment)
             self._close_segment()
             self._encoder.restart()
             self._is_ready = False
@@ -369,7 +343,6 @@ class Appender:
     def _close_segment(self) -> None:
         segment, self._segment = self._segment, None
         if segment is not None:
-            segment.marks.close()
             # The sync reports a late failure of a write.
             with contextlib.suppress(OSError):
                 os.close(segment.descriptor)

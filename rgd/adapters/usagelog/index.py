@@ -39,31 +39,17 @@ class MarkWriter:
     """Adds marks to the index of the segment that is being written; never raises."""
 
     def __init__(self, segment: Path) -> None:
+        self._segment = segment
         self._counter = MarkCounter()
-        self._descriptor: int | None = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-        with contextlib.suppress(OSError):
-            self._descriptor = os.open(index_path(segment), flags, 0o644)
+        self._marks: list[Mark] = []
 
     def add(self, header: Header) -> None:
         """Count a written entry, and write its mark if it gets one."""
         mark = self._counter.mark_for(header)
-        if mark is None or self._descriptor is None:
-            return
-        data = encode_marks([mark])
-        try:
-            is_whole = os.write(self._descriptor, data) == len(data)
-        except OSError:
-            is_whole = False
-        if not is_whole:
-            # An incomplete mark would shift later ones, so leave the rest to `mend`.
-            self.close()
-
-    def close(self) -> None:
-        """Stop adding marks. Idempotent."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if mark is not None:
+            self._marks.append(mark)
+            with contextlib.suppress(OSError):
+                replace_marks(self._segment, self._marks)
 
 
 def index_path(segment: Path) -> Path:

@@ -6,16 +6,13 @@ waits (`flush`, `close`) and one more attempt has failed.
 A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
 and its end is reported once too. Only a successful write proves that the disk works.
 
-What is offered is encoded in the thread too, so that `append` takes no longer for a large round. It takes no lock
-either (`inbox`). The thread moves what is in the inbox into its own queue, where a payload stays until it is
-written or lost.
+What is offered is encoded in the thread too, so that `append` takes no longer for a large round.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +20,7 @@ from typing import Final, TypeVar
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.inbox import Inbox, Waiter, size_of
+from rgd.adapters.usagelog.inbox import Inbox
 from rgd.adapters.usagelog.index import mend
 from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
@@ -116,16 +113,6 @@ class SegmentedLog:
         self._sync_at: Nanos | None = None
         self._closing: tuple[int | None, Nanos] | None = None
         self._inbox = Inbox(settings)
-        # The thread's own: what is in work, how many of it are waiters, and payloads that were lost.
-        self._queue: deque[Pending | Waiter] = deque()
-        self._waiters = 0
-        self._discarded = 0
-        #: Set by either, never cleared.
-        self._is_closed = False
-        #: Nobody takes from the inbox any more.
-        self._is_over = False
-        self._ending = threading.Lock()
-        self._ended: Future[None] = Future()
 
     @property
     def appended(self) -> int:
@@ -133,12 +120,7 @@ class SegmentedLog:
 
     @property
     def lost(self) -> int:
-        return (
-            self._inbox.dropped
-            + self._discarded
-            + self._appender.unwritable
-            + self._appender.doubtful
-        )
+        return self._inbox.lost + self._appender.unwritable + self._appender.doubtful
 
     @property
     def damaged(self) -> int:
@@ -172,7 +154,7 @@ class SegmentedLog:
 
     async def open(self) -> None:
         assert self._thread is None, "opened twice"
-        assert not self._is_closed, "opened after it was closed"
+        assert not self._inbox.is_closed, "opened after it was closed"
         self._loop = asyncio.get_running_loop()
         opened: Future[None] = Future()
         # A daemon thread, because a hanging disk must not block the exit of the process.
@@ -183,34 +165,17 @@ class SegmentedLog:
         await asyncio.shield(asyncio.wrap_future(opened))
 
     def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
-        self._inbox.offer(item, broker_timestamp_ms, is_closed=self._is_closed)
-        # Nobody looks at it any more.
-        if self._is_over:
-            self._end()
+        self._inbox.offer(item, broker_timestamp_ms)
 
     async def flush(self) -> None:
-        if self._is_closed:
-            settled = self._ended
-        else:
-            assert self._thread is not None, "not open"
-            settled = Future()
-            self._put(Waiter(settled))
-        await asyncio.shield(asyncio.wrap_future(settled))
+        assert self._thread is not None or self._inbox.is_closed, "not open"
+        await asyncio.shield(asyncio.wrap_future(self._inbox.mark()))
 
     async def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            if self._thread is not None:
-                self._put(Waiter(self._ended, is_end=True))
-            else:
-                self._end()
-        await asyncio.shield(asyncio.wrap_future(self._ended))
-
-    def _put(self, waiter: Waiter) -> None:
-        self._inbox.put(waiter)
-        # Deal with what came after the thread had looked for the last time.
-        if self._is_over:
-            self._end()
+        ended = self._inbox.close()
+        if self._thread is None:
+            self._inbox.end()
+        await asyncio.shield(asyncio.wrap_future(ended))
 
     # --- the thread ---------------------------------------------------------------------------------
 
@@ -226,8 +191,8 @@ class SegmentedLog:
                 pass
         except LogLocked as error:
             self._thread = None
-            if self._is_closed:
-                self._end()
+            if self._inbox.is_closed:
+                self._inbox.end()
             opened.set_exception(error)
             return
         except Exception as error:  # noqa: BLE001 - nobody may wait for a thread that a bug ended
@@ -235,8 +200,7 @@ class SegmentedLog:
             if not opened.done():
                 opened.set_exception(error)
         self._appender.close()
-        self._is_closed = True
-        self._end()
+        self._inbox.end()
 
     def _open(self) -> None:
         try:
@@ -252,21 +216,22 @@ class SegmentedLog:
             self._trimmer.sweep()
             # None is being written yet.
             for segment in list_segments(self._folder):
-                if self._is_closed:
+                if self._inbox.is_closed:
                     return
                 mend(segment.path)
 
     def _step(self) -> bool:
         """Wait for the next work and do it; False when the end was reached."""
-        batch, waiter = self._await_work()
+        self._inbox.wait(self._idle_s)
+        batch, waiter = self._inbox.first(BATCH_MAX, BATCH_BYTES)
         if batch:
             self._write(batch)
         elif waiter is not None:
-            self._settle()
+            self._sync()
             if waiter.is_end:
                 self._end_segment()
                 return False
-            self._release(waiter)
+            self._inbox.release()
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
         if self._closing is not None and self._clock() >= self._closing[1]:
@@ -275,30 +240,10 @@ class SegmentedLog:
             self._trim_idle()
         return True
 
-    def _await_work(self) -> tuple[list[Pending], Waiter | None]:
-        """Wait until work is due; returns the first payloads, or the waiter."""
-        self._enter(self._inbox.take())
-        while (idle_s := self._idle_s()) is None or idle_s > 0:
-            self._enter(self._inbox.take(wait_s=idle_s))
-        batch: list[Pending] = []
-        batch_bytes = 0
-        for item in self._queue:
-            if isinstance(item, Waiter):
-                return batch, item
-            if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
-                break
-            batch.append(item)
-            batch_bytes += size_of(item.item)
-        return batch, None
-
-    def _enter(self, items: Sequence[Pending | Waiter]) -> None:
-        self._queue += items
-        self._waiters += sum(isinstance(item, Waiter) for item in items)
-
     def _idle_s(self) -> float | None:
         """The time until work is due; None: until an item is queued."""
-        has_pending = len(self._queue) > self._waiters
-        if self._waiters or (has_pending and self._retry_at is None):
+        has_pending = self._inbox.pending > 0
+        if self._inbox.has_waiters or (has_pending and self._retry_at is None):
             return 0
         close_at = None if self._closing is None else self._closing[1]
         dues = (self._sync_at, close_at, self._trim_at)
@@ -310,7 +255,7 @@ class SegmentedLog:
     def _write(self, batch: list[Pending]) -> None:
         """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
         before = self._appender.settled
-        self._appender.dropped = self._inbox.dropped + self._discarded
+        self._appender.dropped = self._inbox.lost
         try:
             if not self._appender.is_ready:
                 self._appender.resume()
@@ -322,19 +267,12 @@ class SegmentedLog:
         else:
             self._recover()
             self._note_age()
-        self._take(self._appender.settled - before)
-
-    def _settle(self) -> None:
-        """Sync the written entries, or count them as lost."""
-        try:
-            if self._appender.has_unsynced and not self._appender.is_ready:
-                self._appender.resume()
-        except (OSError, UsageLogError) as error:
-            self._appender.doubt_unsynced()
-            self._fail(error)
-        self._sync()
+        self._inbox.written(self._appender.settled - before)
+        if self._retry_at is not None and self._inbox.has_waiters:
+            self._inbox.lose_pending()
 
     def _sync(self) -> None:
+        """Sync the written entries, or count them as lost."""
         self._sync_at = None
         try:
             self._appender.sync()
@@ -406,43 +344,6 @@ class SegmentedLog:
 
     def _in_ms(self, delay_ms: int) -> Nanos:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
-
-    def _take(self, count: int) -> None:
-        """Remove written payloads from the queue and, if a caller waits, the lost ones."""
-        for _ in range(count):
-            self._pop_pending()
-        if self._retry_at is None or not self._waiters:
-            return
-        while isinstance(self._queue[0], Pending):
-            self._pop_pending()
-            self._discarded += 1
-
-    def _pop_pending(self) -> None:
-        item = self._queue.popleft()
-        assert isinstance(item, Pending)
-        self._inbox.left(item)
-
-    def _release(self, waiter: Waiter) -> None:
-        popped = self._queue.popleft()
-        assert popped is waiter
-        self._waiters -= 1
-        waiter.settled.set_result(None)
-
-    def _end(self) -> None:
-        """Count the rest as lost and wake all waiters; the thread does, and the loop after it."""
-        with self._ending:
-            self._is_over = True
-            self._queue += self._inbox.take()
-            while self._queue:
-                item = self._queue.popleft()
-                if isinstance(item, Pending):
-                    self._inbox.left(item)
-                    self._discarded += 1
-                elif not item.is_end:
-                    item.settled.set_result(None)
-            self._waiters = 0
-            if not self._ended.done():
-                self._ended.set_result(None)
 
 
 def _ignore_closed() -> None:

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 import structlog
 
-from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
@@ -30,7 +30,7 @@ from rgd.app.policies.table import TablePolicies
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, NS_PER_S
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import POLICY_MAX
 
@@ -39,11 +39,9 @@ STOCK_POLICIES_FILE: Final = "pulsar-policies.json"
 #: What was last known of the policies table, there too.
 TABLE_POLICIES_FILE: Final = "table-policies.jsonl"
 
-#: After this many heartbeats without an answer the table counts as lost.
-HEARTBEATS_MISSED_MAX: Final = 3
 #: A change of the table is read everywhere within milliseconds, unless somebody's connection to it is
-#: dead; that is noticed, and the table opened again, within so many heartbeats.
-PATIENCE_HEARTBEATS: Final = 5
+#: dead; that is noticed, and the table opened again, within so long.
+TABLE_PATIENCE_S: Final = 5
 
 #: A change is in force everywhere within two polls, if Pulsar answers in time.
 PATIENCE_POLLS: Final = 3
@@ -68,16 +66,11 @@ def policies_of(
 
 
 def _table(settings: Settings, url: str) -> TablePolicies:
-    topic, heartbeat_s = settings.policies.topic, settings.policies.heartbeat_ms / 1000
-    limits = TableLimits(
-        heartbeat_s=heartbeat_s,
-        answer_s=HEARTBEATS_MISSED_MAX * heartbeat_s,
-        value_bytes_max=POLICY_MAX,
-    )
+    topic = settings.policies.topic
     access = pulsar_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
     return TablePolicies(
-        PulsarPolicyStore(url, topic, settings=access, limits=limits),
+        PulsarPolicyStore(url, topic, settings=access, value_bytes_max=POLICY_MAX),
         settings.broker.name,
         seed_of(settings.policies.file),
         prepare=_prepare(settings, topic),
@@ -119,7 +112,7 @@ def patience_ns(settings: Settings) -> int:
         case PoliciesSource.PULSAR_ADMIN:
             return PATIENCE_POLLS * settings.policies.poll_ms * NS_PER_MS
         case PoliciesSource.TABLE:
-            return PATIENCE_HEARTBEATS * settings.policies.heartbeat_ms * NS_PER_MS
+            return TABLE_PATIENCE_S * NS_PER_S
         case _:
             assert_never(settings.policies.source)
 

@@ -24,7 +24,7 @@ import pytest
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SealSettings
 from rgd.app.shard_wiring import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
@@ -37,7 +37,7 @@ from tests.support.pulsar_standalone import PulsarStandalone
 TIMEOUT_S = 60
 #: A busy broker may take seconds for anything, and a session that does not hear itself for as long as a publish may
 #: take is replaced, with what was under way.
-PATIENT = PulsarSettings(open_timeout_s=30, send_timeout_ms=30_000)
+PATIENT = PulsarSettings(open_timeout_s=30, sign_timeout_s=30, send_timeout_ms=30_000)
 #: For tests that take the broker away, so that this is noticed soon.
 IMPATIENT = PulsarSettings(open_timeout_s=10, send_timeout_ms=1000)
 NAMESPACE = "public/rgd-contract"
@@ -93,8 +93,7 @@ class PulsarBackend(ABC):
         return PulsarExchange(self.url, topic, settings=self.settings, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
-        limits = TableLimits(answer_s=self.settings.open_timeout_s)
-        return PulsarPolicyStore(self.url, self.policies, settings=self.settings, limits=limits)
+        return PulsarPolicyStore(self.url, self.policies, settings=self.settings)
 
     @abstractmethod
     async def kill(self) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.exchange.pulsar_session import PulsarSession
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.namespaces import COMPACTION_THRESHOLD_BYTES
 from rgd.ports.exchange import ExchangeDown
@@ -24,7 +23,6 @@ from tests.contract.exchange.backends import (
     lost,
     open_again,
     read,
-    until,
 )
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
@@ -117,23 +115,6 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
     assert member.attempts
     await member.close()
     assert namespace in await Operator(apache_pulsar).get("namespaces/vanishing")
-
-
-async def test_a_namespace_that_was_missing_is_no_fault_once_it_is_back(
-    apache_pulsar: PulsarStandalone,
-) -> None:
-    """Of one session that nobody replaces: its reader comes back by itself, and its sends succeed."""
-    namespace = "missing-for-a-while/rgd"
-    await ensure_namespace(apache_pulsar.admin_url, namespace)
-    session = PulsarSession(
-        apache_pulsar.service_url, f"non-persistent://{namespace}/usage", PATIENT
-    )
-    await session.open(lambda _delivery: None, from_start=False)
-    await Operator(apache_pulsar).call("DELETE", f"namespaces/{namespace}?force=true")
-    await until(lambda: session.fault is not None)
-    await ensure_namespace(apache_pulsar.admin_url, namespace)
-    await until(lambda: session.fault is None)
-    await session.close()
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ packets.
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import psutil
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.errors import ConfigError
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, PolicyStore
 from tests.contract.exchange.backends import (
@@ -121,10 +122,8 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
     broker_backend: EmbeddedBackend,
 ) -> None:
     async with TcpProxy.before(broker_backend.url) as proxy:
-        limits = TableLimits(heartbeat_s=0.05, answer_s=0.2)
-        table = PulsarPolicyStore(
-            proxy.url, broker_backend.policies, settings=broker_backend.settings, limits=limits
-        )
+        settings = replace(broker_backend.settings, sign_timeout_s=0.2)
+        table = PulsarPolicyStore(proxy.url, broker_backend.policies, settings=settings)
         beside = broker_backend.store()
         await table.open()
         await beside.open()

@@ -17,7 +17,6 @@ from rgd.adapters.exchange.pulsar_lasting import LastingSession
 from rgd.adapters.exchange.pulsar_session import Delivery
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
-    PATIENT,
     TIMEOUT_S,
     PulsarBackend,
     begun,
@@ -133,16 +132,6 @@ async def test_after_a_long_outage_a_member_is_back_with_its_next_attempts(
     await sender.is_back()
     assert sender.exchange.attempts - before <= ATTEMPTS_BACK_MAX
     await until(lambda: sender.exchange.trouble is None)
-
-
-@on_embedded_only
-@pytest.mark.parametrize("client_settings", [PATIENT], ids=["patient"], indirect=True)
-async def test_a_short_outage_is_left_to_the_client(proxy: TcpProxy, sender: Sender) -> None:
-    await proxy.refuse()
-    await proxy.pass_on()
-    await sender.is_back()
-    assert sender.exchange.attempts == 0
-    assert sender.exchange.trouble is None
 
 
 @on_embedded_only

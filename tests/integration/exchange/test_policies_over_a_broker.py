@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.adapters.exchange.pulsar_client import PulsarSettings
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
@@ -30,8 +31,6 @@ from tests.support.tcp_proxy import TcpProxy
 GOLD = "group:gold"
 NAMESPACE = "public/rgd-integration"
 TIMEOUT_S = 60
-#: A table whose broker is only busy is not lost.
-PATIENT_LIMITS = TableLimits(answer_s=30)
 #: Apache Pulsar takes some 20 s to start with nothing in it.
 WIPE_TIMEOUT_S = 150
 CHANGES = 40
@@ -88,10 +87,10 @@ def make_table(broker: Broker) -> MakeTable:
         writer: str,
         seed: PolicySnapshot = EMPTY_SNAPSHOT,
         url: str = broker.url,
-        limits: TableLimits = PATIENT_LIMITS,
+        settings: PulsarSettings = PATIENT,
         pauses: Pauses = Pauses(),  # noqa: B008 -- immutable
     ) -> TablePolicies:
-        store = PulsarPolicyStore(url, broker.topic, settings=PATIENT, limits=limits)
+        store = PulsarPolicyStore(url, broker.topic, settings=settings)
         return TablePolicies(store, writer, seed, prepare=prepare, pauses=pauses)
 
     return make
@@ -99,7 +98,7 @@ def make_table(broker: Broker) -> MakeTable:
 
 async def deleted(broker: Broker) -> set[str]:
     """The keys whose record in the table says that they were deleted."""
-    store = PulsarPolicyStore(broker.url, broker.topic, settings=PATIENT, limits=PATIENT_LIMITS)
+    store = PulsarPolicyStore(broker.url, broker.topic, settings=PATIENT)
     records = await store.open()
     await store.close()
     return {key for key, value in records if decode_policy(key, value).value is None}
@@ -185,7 +184,10 @@ async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count
     broker: Broker, make_table: MakeTable
 ) -> None:
     async with TcpProxy.before(broker.url) as proxy:
-        cut, other = make_table("cut", url=proxy.url, limits=TableLimits()), make_table("other")
+        cut, other = (
+            make_table("cut", url=proxy.url, settings=replace(PATIENT, sign_timeout_s=3)),
+            make_table("other"),
+        )
         async with following(cut, other, timeout_s=TIMEOUT_S):
             await cut.change(GOLD, lambda _known: Group("gold"))
             proxy.swallow()
@@ -209,7 +211,7 @@ async def test_a_terminated_topic_is_reported_with_the_next_change_and_what_is_k
 
     def make(writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT) -> TablePolicies:
         url, topic = apache_pulsar.service_url, f"persistent://{path}"
-        store = PulsarPolicyStore(url, topic, settings=PATIENT, limits=PATIENT_LIMITS)
+        store = PulsarPolicyStore(url, topic, settings=PATIENT)
         return TablePolicies(store, writer, seed, prepare=prepare)
 
     runs, starts = make("runs"), make("starts", PolicySnapshot({"late": Group("late")}))

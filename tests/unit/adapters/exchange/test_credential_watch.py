@@ -1,11 +1,10 @@
 """When changed credential files are due for another session."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from rgd.adapters.exchange.credential_watch import LOOK_S, PAUSE_S_MAX, CredentialWatch
+from rgd.adapters.exchange.credential_watch import LOOK_S, CredentialWatch
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
 
@@ -26,7 +25,7 @@ def remove(file: Path) -> None:
 
 
 def watch_of(token: Path | None) -> CredentialWatch:
-    return CredentialWatch(PulsarSettings(token_file=token), dice=Random(1))
+    return CredentialWatch(PulsarSettings(token_file=token))
 
 
 class Clock:
@@ -63,19 +62,10 @@ async def test_a_file_that_is_missing_for_a_moment_is_not_due(token: Path, clock
     assert await clock.next_look(watch, used)
 
 
-async def test_refused_files_are_tried_again_ever_more_seldom_and_changed_ones_at_once(
-    token: Path, clock: Clock
-) -> None:
+async def test_each_change_is_due_once(token: Path, clock: Clock) -> None:
     watch, used = watch_of(token), fingerprint([token])
     rewrite(token, "the second")
     assert await clock.next_look(watch, used)
-    assert watch.refused(clock.now_s)
-    tries = 0
-    for _ in range(600):
-        if await clock.next_look(watch, used):
-            tries += 1
-            assert not watch.refused(clock.now_s), "these files were refused before"
-    assert 600 / PAUSE_S_MAX / 2 < tries < 600 / PAUSE_S_MAX * 3
+    assert not await clock.next_look(watch, used)
     rewrite(token, "and a third one")
     assert await clock.next_look(watch, used)
-    assert watch.refused(clock.now_s)

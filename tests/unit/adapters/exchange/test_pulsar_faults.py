@@ -71,18 +71,7 @@ async def lost_after(session: PulsarSession) -> str:
     return str(caught.value)
 
 
-class FaultySession(PulsarSession):
-    """Is connected as far as anybody sees."""
-
-    @property
-    def is_connected(self) -> bool:
-        return True
-
-    async def ask(self) -> None:
-        """Answer at once."""
-
-
-class EndedSession(FaultySession):
+class EndedSession(PulsarSession):
     """Reports that it does not work."""
 
     @property
@@ -97,9 +86,9 @@ async def test_a_session_that_says_it_is_dead_is_a_table_that_is_lost() -> None:
 async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    class NoThreads(FaultySession):
+    class NoThreads(PulsarSession):
         @property
-        def is_connected(self) -> bool:
+        def fault(self) -> str:
             raise RuntimeError("can't start new thread")
 
     assert "internal error" in await lost_after(NoThreads(URL, TOPIC, PulsarSettings()))

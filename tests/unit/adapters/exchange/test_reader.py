@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from rgd.adapters.exchange import pulsar_reader
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import COMMAND_BYTES, ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX, PulsarReader
+from rgd.errors import ConfigError
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
@@ -230,7 +232,7 @@ def test_a_reader_that_was_closed_while_it_opened_leaves_nothing() -> None:
         reader.close()
         with pytest.raises(ConnectionLost, match="meanwhile"):
             reader.open()
-        assert not reader.is_connected
+        assert reader._connection is None
 
 
 def test_what_comes_before_an_answer_is_bounded() -> None:
@@ -262,3 +264,30 @@ def test_one_that_is_stopped_asks_no_more() -> None:
         with pytest.raises((Refused, ConnectionLost)):
             reader.open()
         assert broker.types().count(wire.LOOKUP) == 1
+
+
+def read_on(reader: PulsarReader) -> None:
+    """Read until that raises."""
+    while True:
+        assert not list(reader.read(0.01))
+
+
+def test_a_silent_broker_is_asked_for_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_reader, "PING_S", 0)
+    with brokers(1) as (broker,):
+        reader = reader_of(broker.url, PulsarSettings(sign_timeout_s=0.1))
+        reader.open()
+        broker.heard.clear()
+        assert not list(reader.read(0.01))
+        broker.wait_for(wire.PING)
+        assert not list(reader.read(TIMEOUT_S)), "its answer is a sign"
+        broker.answers[wire.PING] = lambda _: []
+        with pytest.raises(ConnectionLost, match=r"no answer within 0\.1 s"):
+            read_on(reader)
+        reader.close()
+
+
+@pytest.mark.parametrize("url", ["kafka://h:1", "h:1", "pulsar://h:99999", "pulsar://[::1"])
+def test_what_is_no_url_is_a_fault_of_the_settings(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"exchange\.url"):
+        reader_of(url)

@@ -170,6 +170,7 @@ async def test_what_can_no_longer_be_synced_is_counted_before_a_flush_returns(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "write", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     monkeypatch.setattr(Appender, "resume", fail)
     append(log, 1)
     await log.flush()
