@@ -1,6 +1,7 @@
 """Bounding labels: at most so many series of one label, the rest together as `other`.
 
-Law: however many groups there are, a scrape has at most `BOUNDS` values of a label and `other`; and
+Law: however many groups there are, a scrape has at most `BOUNDS` values of a label and `other`, or the few that rgd itself
+gives a label that is not there; and
 a counter never falls because of that, since Prometheus would take a fall for a restart.
 
 A value keeps its own series while it is present, so series do not come and go. With the first scrape in which it is
@@ -22,26 +23,7 @@ CURSORS_MAX: Final = 64
 BOUNDS: Final = {
     "group": GROUPS_MAX,
     "broker": BROKERS_MAX,
-    # These are closed lists in the code; the bound catches a list that is not.
-    "kind": 4,
-    "dimension": 4,
-    "limited_by": 16,
-    "reason": 32,
-    "where": 64,
-    "outcome": 8,
-    "event": 8,
-    # A daemon has one log.
-    "topic": 1,
-    "partition": 1,
     "cursor": CURSORS_MAX,
-    "cluster": 1,
-    "quota_type": 2,
-    "policy": 4,
-    "source": 2,
-    "held": 2,
-    "credential": 2,
-    "version": 1,
-    "build": 1,
 }
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings

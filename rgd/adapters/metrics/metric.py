@@ -1,11 +1,11 @@
-"""What the declaration of a metric says: name, type, help, labels, and how its series are bounded."""
+"""What the declaration of a metric says: name, help, labels, and how its series are bounded."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class MetricType(StrEnum):
-    """Prometheus's types, as far as rgd has them."""
+    """Prometheus's types, as far as rgd has them; a metric's follows from its name."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -42,10 +42,18 @@ class Metric:
 
     #: As shown; a histogram's without `_bucket`, `_sum` and `_count`.
     name: str
-    type: MetricType
     help: str
     labels: tuple[str, ...] = ()
     fold: Fold = Fold.SUM
     bound: Bound = Bound.LABELS
     #: A histogram's upper bounds in the unit of its name; +Inf is added.
     buckets: tuple[float, ...] = ()
+
+    @property
+    def type(self) -> MetricType:
+        """What the name and the buckets say: `_total` is on counters and on nothing else."""
+        if self.buckets:
+            return MetricType.HISTOGRAM
+        if self.name.endswith("_total"):
+            return MetricType.COUNTER
+        return MetricType.UNKNOWN if self.name.endswith("_events") else MetricType.GAUGE

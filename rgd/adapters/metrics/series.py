@@ -36,11 +36,9 @@ class Series:
         self._own = {label: OwnSeries(most) for label, most in BOUNDS.items()}
         #: Of labels that name a topic or subscription together.
         self._of_topics = {label: OwnSeries(most) for label, most in topic_bounds.items()}
-        #: Who bounds the labels of each metric; None: its source has done so.
+        #: Who bounds each label of each metric; None: nobody has to, or its source has done so.
         self._labels_of = {
-            name: None
-            if metric.bound is Bound.SOURCE
-            else tuple(self._owner(metric, label) for label in metric.labels)
+            name: tuple(self._owner(metric, label) for label in metric.labels)
             for name, metric in BY_NAME.items()
             if metric.type is not MetricType.HISTOGRAM
         }
@@ -50,16 +48,19 @@ class Series:
         #: Counters of this scrape that are shown as `other`.
         self._folded: set[tuple[str, Labels]] = set()
 
-    def _owner(self, metric: Metric, label: str) -> OwnSeries:
-        is_of_topics = metric.bound is Bound.TOPICS and label in self._of_topics
-        return self._of_topics[label] if is_of_topics else self._own[label]
+    def _owner(self, metric: Metric, label: str) -> OwnSeries | None:
+        if metric.bound is Bound.SOURCE:
+            return None
+        if metric.bound is Bound.TOPICS and label in self._of_topics:
+            return self._of_topics[label]
+        return self._own.get(label)
 
-    def _shown_together(self, own: Sequence[OwnSeries], labels: Labels) -> Labels:
+    def _shown_together(self, own: Sequence[OwnSeries | None], labels: Labels) -> Labels:
         """Labels that name a topic or subscription together: a subscription of `other` is `other`."""
         shown: list[str] = []
         subscriptions = self._of_topics["subscription"]
         for of_label, label in zip(own, labels, strict=True):
-            if not label:
+            if of_label is None or not label:
                 shown.append(label)
             elif of_label is subscriptions:
                 is_other = shown[-1] == OTHER
@@ -97,11 +98,14 @@ class Series:
 
     def _shown(self, metric: Metric, labels: Labels) -> Labels:
         own = self._labels_of[metric.name]
-        if own is None:
-            return labels
         if metric.bound is Bound.TOPICS:
             return self._shown_together(own, labels)
-        return tuple([of_label.shown(label) for of_label, label in zip(own, labels, strict=True)])
+        return tuple(
+            [
+                label if of_label is None else of_label.shown(label)
+                for of_label, label in zip(own, labels, strict=True)
+            ]
+        )
 
     def end(self) -> None:
         """All samples were taken up: keep the counters of `other` from falling, also an empty one's."""
