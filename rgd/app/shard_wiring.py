@@ -3,8 +3,7 @@
 from typing import Final
 
 from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX
-from rgd.adapters.exchange.pulsar import QUEUE_MAX, PulsarExchange
-from rgd.adapters.exchange.pulsar_lasting import Prepare
+from rgd.adapters.exchange.pulsar import QUEUE_MAX, Prepare, PulsarExchange
 from rgd.app.access import pulsar_settings
 from rgd.config.settings import Settings
 from rgd.core.exchange.shards import Shard

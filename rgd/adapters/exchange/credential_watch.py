@@ -4,7 +4,7 @@ Law: files are looked at once in `LOOK_S` at most, in a thread, because a mounte
 where it is of no use, the session goes on until the files change again, or until it is dead and replaced anyway. Without
 files nothing is ever due.
 How: by what `stat` says of each file (`rgd.config.plain_files.fingerprint`), so a link to another file counts too.
-`pulsar_lasting` and `pulsar_table` open the other session, each for its own side.
+`pulsar` and `pulsar_table` open the other session, each for its own side.
 """
 
 import asyncio

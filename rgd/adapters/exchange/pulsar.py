@@ -1,18 +1,34 @@
-"""The exchange on Pulsar, Apache's or the embedded one.
+"""The exchange on Pulsar, Apache's or the embedded one: a session that outlasts its clients.
 
-Law: that of the port. From its `open` on, an exchange receives all messages that the broker does not drop.
-How: the session's reading thread puts messages into one bounded queue.
-Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; a session that is dead is
-replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table`.
+Law: that of the port. From its `open` on, an exchange receives all messages that the broker does not drop. Messages published some seconds after the broker's return are read back. A pause
+between two attempts is at most `PAUSE_S_MAX`, and an attempt takes as long as `open_timeout_s` where nothing
+answers. There is one session, and while it is dead at most one more that is being opened. A
+replaced one is closed.
+Why: the client reconnects by itself, with pauses that grow to a minute (its option for that is missing in
+the Python binding, 3.13). After an outage of 100 s it came back 27 to 43 s late.
+A session whose credential files changed is replaced too, once another one is open with the changed files; if they are
+refused, it stays (`credential_watch`).
+How: a session is dead when its reader or the client reports it (`PulsarSession.fault`), or when none of our messages is
+read back (`echo`). The dead one stays until another is open.
+The session's reading thread puts messages into one bounded queue.
+`rgd.adapters.exchange.pulsar_session` is one session. The policies table is in `pulsar_table`.
 """
 
 import asyncio
+import random
+import uuid
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+from rgd.adapters.exchange.credential_watch import CredentialWatch
+from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX, PayloadInbox
-from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
-from rgd.adapters.exchange.pulsar_session import PulsarSettings
-from rgd.ports.exchange import ExchangeClosed, Received
+from rgd.adapters.exchange.pulsar_errors import TopicMissing
+from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, PulsarSettings
+from rgd.backoff import Backoff
+from rgd.errors import RgdError
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown, Received
 
 __all__ = ["PulsarExchange", "PulsarSettings"]
 
@@ -20,6 +36,18 @@ USAGE_TOPIC: Final = "non-persistent://public/rgd/usage"
 
 #: Most messages that wait for `receive`; beyond that the oldest is dropped.
 QUEUE_MAX: Final = 10_000
+
+#: Time between two checks of the session.
+LOOK_S: Final = 0.2
+#: The first and the longest pause between two attempts, before jitter.
+PAUSE_S_FIRST: Final = 0.1
+PAUSE_S_MAX: Final = 2.0
+
+#: Longest description of an unexpected error.
+TROUBLE_CHARS_MAX: Final = 200
+
+#: Creates the namespace of the topic; raises ExchangeDown.
+Prepare = Callable[[], Awaitable[None]]
 
 _DEFAULTS: Final = PulsarSettings()
 
@@ -30,10 +58,12 @@ class PulsarExchange:
     Args:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         topic: a non-persistent topic, by its full name.
-        settings: how to reach the broker.
+        settings: how to reach the broker; `send_timeout_ms` is also the patience with messages that do
+            not come back.
         queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
         queue_bytes_max: most bytes of them; the same.
-        prepare: creates the topic's namespace.
+        prepare: creates the topic's namespace; called before the first session, and before an attempt when the broker
+            reported that the topic does not exist.
     """
 
     def __init__(
@@ -46,12 +76,34 @@ class PulsarExchange:
         queue_bytes_max: int = WAITING_BYTES_MAX,
         prepare: Prepare | None = None,
     ) -> None:
+        self._url = url
         self._topic = topic
+        self._settings = settings
+        self._prepare = prepare
+        self._backoff = Backoff(
+            first_s=PAUSE_S_FIRST,
+            pause_s_max=PAUSE_S_MAX,
+            dice=random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
+        )
+        self._credentials = CredentialWatch(settings)
+        self._echo = EchoWatch(settings.send_timeout_ms / 1000)
         self._queue_max = queue_max
         self._queue_bytes_max = queue_bytes_max
-        self._session = LastingSession(url, topic, settings, prepare=prepare)
         self._inbox: PayloadInbox | None = None
+        self._session: PulsarSession | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._is_topic_missing = False
+        #: Read-back messages when the current problem was logged; None while there is none.
+        self._told_at: int | None = None
+        #: Why nothing can be published or read now; None if there is no problem.
+        self.trouble: str | None = None
+        #: The kind of the last logged error of the current problem.
+        self._logged: str | None = None
+        self._unauthenticated_before = 0
+        self._unreadable_before = 0
+        #: Attempts to open another session, ever.
+        self.attempts = 0
 
     @property
     def dropped(self) -> int:
@@ -59,33 +111,45 @@ class PulsarExchange:
 
     @property
     def unauthenticated(self) -> int:
-        return self._session.unauthenticated
+        now = self._session.unauthenticated if self._session else 0
+        return self._unauthenticated_before + now
 
     @property
     def unreadable(self) -> int:
-        return self._session.unreadable
-
-    @property
-    def trouble(self) -> str | None:
-        return self._session.trouble
-
-    @property
-    def attempts(self) -> int:
-        """Attempts to open another session, after the first one was open."""
-        return self._session.attempts
+        now = self._session.unreadable if self._session else 0
+        return self._unreadable_before + now
 
     async def open(self) -> None:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
-        assert self._inbox is None, "opened twice"
-        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max, self._queue_bytes_max)
-        await self._session.open(
-            lambda delivery: inbox.put(Received(delivery.payload, delivery.published_ms))
-        )
-        self._inbox = inbox
+        assert self._session is None, "opened twice"
+        loop = asyncio.get_running_loop()
+        self._inbox = PayloadInbox(loop, self._queue_max, self._queue_bytes_max)
+        if self._prepare is not None:
+            await self._prepare()
+        session = PulsarSession(self._url, self._topic, self._settings)
+        self._session = session
+        try:
+            await session.open(self._take, from_start=False)
+        except BaseException:
+            self._session = None
+            await session.close()
+            raise
+        if self._is_closed:
+            raise ExchangeClosed(f"{self._topic} was closed meanwhile")
+        self._watching = loop.create_task(self._watch())
 
     async def publish(self, payload: bytes) -> None:
-        await self._session.publish(payload)
+        session = self._session
+        if session is None or self._is_closed:
+            raise ExchangeClosed(f"{self._topic} is not open")
+        self._echo.published(payload, asyncio.get_running_loop().time())
+        try:
+            await session.send(payload)
+        except ExchangeClosed as exc:
+            if self._is_closed:
+                raise
+            raise ExchangeDown(f"{self._topic}: its session was replaced by a new one") from exc
 
     async def receive(self) -> list[bytes]:
         return [received.payload for received in await self.receive_dated()]
@@ -99,4 +163,121 @@ class PulsarExchange:
         self._is_closed = True
         if self._inbox:
             self._inbox.close()
-        await self._session.close()
+        if self._watching:
+            self._watching.cancel()
+            # `wait` and not `await`, to ignore its exception.
+            await asyncio.wait({self._watching})
+        if self._session:
+            try:
+                await self._session.close()
+            except Exception:  # noqa: BLE001 -- whoever leaves can do nothing about it
+                LOGGER.exception("%s: closing the session failed", self._topic)
+
+    def _take(self, delivery: Delivery) -> None:
+        """Pass a message on; in a reading thread."""
+        self._echo.received(delivery.payload)
+        assert self._inbox is not None
+        self._inbox.put(Received(delivery.payload, delivery.published_ms))
+
+    # The watch.
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 -- without the watch a dead session stays
+                self._met(error)
+
+    async def _look(self) -> None:
+        session, now_s = self._session, asyncio.get_running_loop().time()
+        assert session is not None
+        is_overdue = self._echo.is_overdue(now_s)
+        if session.fault is not None:
+            await self._replace(session.fault)
+        elif is_overdue:
+            await self._replace("what is published does not come back")
+        elif self._is_received_again():
+            LOGGER.warning("%s: works again", self._topic)
+            self._told_at = self.trouble = self._logged = None
+            self._backoff.reset()
+        elif await self._credentials.is_due(session.credentials, now_s):
+            await self._renew()
+
+    async def _renew(self) -> None:
+        """Open another session with changed credentials; the present one stays if that fails."""
+        error = await self._open_another()
+        if error is None:
+            LOGGER.info("%s: reconnected with the changed token or certificates", self._topic)
+        else:
+            LOGGER.warning(
+                "%s: the token or certificates changed, and no session could be opened with them; the old "
+                "session goes on: %s",
+                self._topic,
+                str(error)[:TROUBLE_CHARS_MAX],
+            )
+
+    def _met(self, error: Exception) -> None:
+        """Log an unexpected error; the traceback once for each kind in a row."""
+        if self._told_at is None:
+            self._told_at = self._echo.read_back
+        kind = type(error).__name__
+        description = f"{kind}: {error}"[:TROUBLE_CHARS_MAX]
+        self.trouble = f"watching the session with Pulsar failed: {description}"
+        if self._logged != kind:
+            self._logged = kind
+            LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
+
+    def _is_received_again(self) -> bool:
+        return self._told_at is not None and self._echo.read_back != self._told_at
+
+    async def _replace(self, reason: str) -> None:
+        """Retry until another session is open."""
+        if self._told_at is None:
+            LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
+        self._told_at = self._echo.read_back
+        self.trouble = f"the session with Pulsar is dead: {reason}"
+        loop, spent_s = asyncio.get_running_loop(), 0.0
+        while True:
+            # A Pulsar that has just started answers late. An attempt that waited for it in vain was a pause.
+            await asyncio.sleep(max(PAUSE_S_FIRST / 2, self._backoff.next_s() - spent_s))
+            began_s = loop.time()
+            if await self._try_another():
+                return
+            spent_s = loop.time() - began_s
+
+    async def _try_another(self) -> bool:
+        error = await self._open_another()
+        if error is None:
+            self._is_topic_missing = False
+            return True
+        if isinstance(error, RgdError):
+            self._is_topic_missing = isinstance(error, TopicMissing)
+            self.trouble = str(error)
+        else:
+            self._met(error)
+        return False
+
+    async def _open_another(self) -> Exception | None:
+        """Open another session and close the present one, once its sends are answered; returns what failed."""
+        self.attempts += 1
+        fresh = PulsarSession(self._url, self._topic, self._settings)
+        try:
+            if self._is_topic_missing and self._prepare is not None:
+                await self._prepare()
+            await fresh.open(self._take, from_start=False)
+        except Exception as error:  # noqa: BLE001 -- no thread, no descriptor: the next attempt may have
+            await fresh.close()
+            return error
+        except BaseException:
+            await fresh.close()
+            raise
+        old, self._session = self._session, fresh
+        self._echo.restart()
+        assert old is not None
+        if old.fault is None and self._told_at is None:
+            await old.answered()
+        self._unauthenticated_before += old.unauthenticated
+        self._unreadable_before += old.unreadable
+        await old.close(is_replaced=True)
+        return None

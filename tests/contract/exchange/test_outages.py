@@ -13,8 +13,6 @@ import psutil
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_lasting import LastingSession
-from rgd.adapters.exchange.pulsar_session import Delivery
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     TIMEOUT_S,
@@ -164,14 +162,8 @@ async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_mo
 ) -> None:
     """Not ExchangeClosed: that ends whoever sends."""
     patient = PulsarSettings(open_timeout_s=1, send_timeout_ms=20_000)
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def listener(delivery: Delivery) -> None:
-        loop.call_soon_threadsafe(heard.put_nowait, delivery.payload)
-
-    session = LastingSession(f"pulsar://127.0.0.1:{proxy.port}", TOPIC, patient)
-    await _opened(lambda: session.open(listener))
+    session = PulsarExchange(f"pulsar://127.0.0.1:{proxy.port}", TOPIC, settings=patient)
+    await _opened(session.open)
     proxy.freeze()
     publishing = await begun(session.publish(b"lost"))
     assert session._session is not None
@@ -183,5 +175,5 @@ async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_mo
             await publishing
     await session.publish(b"heard")
     async with asyncio.timeout(TIMEOUT_S):
-        assert await heard.get() == b"heard"
+        assert await session.receive() == [b"heard"]
     await session.close()

@@ -268,7 +268,7 @@ async def test_a_token_that_is_rotated_in_time_costs_no_message_and_no_policy(
     await member.open()
     await hears_itself(member)
     await table.open()
-    first = member._session._session
+    first = member._session
     heard: set[bytes] = set()
     numbers = itertools.count()
 
@@ -281,9 +281,9 @@ async def test_a_token_that_is_rotated_in_time_costs_no_message_and_no_policy(
         # A token that is refused changes nothing: the old sessions go on.
         rewrite(token_file, secured.token("somebody-else"))
         await speak_until(lambda: member.attempts >= 1)
-        assert member._session._session is first
+        assert member._session is first
         rewrite(token_file, secured.token("rgd"))
-        await speak_until(lambda: member._session._session is not first)
+        await speak_until(lambda: member._session is not first)
         # What it hears may be behind what it says, by the greetings of before.
         spoken = next(numbers)
         while not heard >= {b"%d" % number for number in range(spoken)}:

@@ -7,13 +7,12 @@ threads or descriptors left. Not covered: a real broker that goes away (tests/co
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from rgd.adapters.exchange import credential_watch, pulsar_lasting
+from rgd.adapters.exchange import credential_watch, pulsar
 from rgd.adapters.exchange.echo import EchoWatch
-from rgd.adapters.exchange.pulsar_lasting import LastingSession
+from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.ports.exchange import ExchangeDown
@@ -61,9 +60,9 @@ class PlayedSession:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[PlayedSession]:
-    monkeypatch.setattr(pulsar_lasting, "PulsarSession", PlayedSession)
-    monkeypatch.setattr(pulsar_lasting, "LOOK_S", 0.001)
-    monkeypatch.setattr(pulsar_lasting, "PAUSE_S_FIRST", 0.001)
+    monkeypatch.setattr(pulsar, "PulsarSession", PlayedSession)
+    monkeypatch.setattr(pulsar, "LOOK_S", 0.001)
+    monkeypatch.setattr(pulsar, "PAUSE_S_FIRST", 0.001)
     monkeypatch.setattr(credential_watch, "LOOK_S", 0.001)
     monkeypatch.setattr(PlayedSession, "made", [])
     return PlayedSession.made
@@ -72,8 +71,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[PlayedSession]:
 async def test_a_session_is_replaced_whatever_its_clients_raise_before(
     made: list[PlayedSession],
 ) -> None:
-    session = LastingSession("pulsar://here", "topic", PulsarSettings(), dice=Random(1))
-    await session.open(lambda _delivery: None)
+    session = PulsarExchange("pulsar://here", "topic")
+    await session.open()
     PlayedSession.raises += [OSError("no descriptors"), RuntimeError("can't start new thread")]
     made[0].fault = "sending failed"
     async with asyncio.timeout(WAIT_S):
@@ -89,8 +88,8 @@ async def test_a_session_is_replaced_whatever_its_clients_raise_before(
 async def test_closing_never_fails(
     made: list[PlayedSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = LastingSession("pulsar://here", "topic", PulsarSettings(), dice=Random(1))
-    await session.open(lambda _delivery: None)
+    session = PulsarExchange("pulsar://here", "topic")
+    await session.open()
 
     def boom(_echo: EchoWatch, _now: float) -> bool:
         raise OverflowError
@@ -109,8 +108,8 @@ async def test_a_changed_token_replaces_the_session_only_once_it_works(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("first")
-    session = LastingSession("pulsar://here", "topic", PulsarSettings(token), dice=Random(1))
-    await session.open(lambda _delivery: None)
+    session = PulsarExchange("pulsar://here", "topic", settings=PulsarSettings(token))
+    await session.open()
     PlayedSession.raises += [ExchangeDown("refused")]
     token.write_text("the second one")
     async with asyncio.timeout(WAIT_S):
