@@ -14,7 +14,6 @@ import structlog
 
 from rgd.adapters.usagelog.cursors import Cursor, Cursors
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
 from rgd.app.audit import tell_written
 from rgd.app.clock import Clock
@@ -28,6 +27,7 @@ from rgd.ports.log_door import (
     NotExposed,
 )
 from rgd.ports.metrics import Sample
+from rgd.storage.manifest import ClosedSegment
 
 _log = structlog.get_logger("rgd.log")
 
@@ -193,16 +193,11 @@ class LogKeeper:
         if self.uploader is None:
             return list(closed)
         state = self.uploader.state
-        facts = [
-            ClosedSegment(one.first_index, one.last_index, one.first_ms, one.last_ms, one.size)
-            for one in state.segments
-        ]
-        return [*facts, *state.waiting(closed)]
+        return [*state.segments, *state.waiting(closed)]
 
     def _holding_local(self) -> Mapping[str, int]:
         """For the log's thread, which looks once a minute and at each roll."""
         segments = self._segments()
-        self._cursors.forget_overrun(segments)
         held = self._cursors.holding(segments)
         if self.uploader is not None:
             state = self.uploader.state

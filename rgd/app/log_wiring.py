@@ -44,7 +44,6 @@ def log_keeper(
     holding = CursorSettings(
         hold_s=log_settings.cursor_hold_s,
         hold_bytes=log_settings.cursor_hold_bytes,
-        on_overrun=log_settings.cursor_on_overrun,
     )
     uploader = None
     if log_settings.tier_url is not None:

@@ -15,7 +15,7 @@ from rgd.config.values import (
     TierUrl,
     parse_interceptors,
 )
-from rgd.ports.usagelog import Fsync, Interceptor, OnOverrun
+from rgd.ports.usagelog import Fsync, Interceptor
 
 
 class LogSettings(Section):
@@ -110,11 +110,6 @@ class LogSettings(Section):
         le=1 << 50,
         description="How many bytes of closed segments a cursor holds back at most; `log.local_bytes` "
         "holds whatever any cursor needs.",
-    )
-    cursor_on_overrun: OnOverrun = Field(
-        default=OnOverrun.PASS,
-        description="What becomes of a cursor beyond these limits: `pass` (it stays, and says how many entries "
-        "were deleted unread) or `forget`.",
     )
     fsync: Fsync = Field(
         default=Fsync.INTERVAL,

@@ -26,14 +26,6 @@ class Fsync(StrEnum):
     NEVER = "never"
 
 
-class OnOverrun(StrEnum):
-    """What becomes of a reader's position that retention passes."""
-
-    #: It stays, and says how many entries were deleted unread.
-    PASS = "pass"  # noqa: S105 -- a word, no password
-    FORGET = "forget"
-
-
 class Interceptor(StrEnum):
     """What a broker adds in front of an entry, by the names of Pulsar's classes."""
 

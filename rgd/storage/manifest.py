@@ -18,15 +18,22 @@ _INT_MAX: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class TieredSegment:
-    """A closed segment in a tier; times are the broker's, in milliseconds since 1970."""
+class ClosedSegment:
+    """A segment that nothing is appended to any more; times are the broker's, in milliseconds since 1970."""
 
     first_index: int
     last_index: int
+    #: Of the first and the last entry.
     first_ms: int
     last_ms: int
-    #: In bytes, of the segment alone.
+    #: In bytes: of the segment alone in a tier, with its sparse index on disk.
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TieredSegment(ClosedSegment):
+    """A closed segment in a tier."""
+
     #: Of all its bytes.
     crc32c: int
 

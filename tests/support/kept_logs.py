@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
-from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
+from rgd.storage.manifest import ClosedSegment
 from rgd.storage.objects import Objects
 
 

@@ -3,7 +3,7 @@
 Law: a position is kept over restarts. It holds back deletion while its reader acknowledged something
 within `hold_s` and is at most `hold_bytes` behind; a restart begins the time again, because time without
 the daemon is no fault of a reader, and a clock that jumps changes nothing. Beyond a limit retention
-passes the reader: its position stays and says how much it lost, or it is forgotten (`on_overrun`).
+passes the reader: its position stays, and says how much it lost.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Meta
 
 from rgd.adapters.usagelog.errors import LogUnwritable
-from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.side_files import (
     SetAside,
     SideFileDamaged,
@@ -29,7 +28,7 @@ from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.ports.log_door import CURSORS_MAX, CursorRefused, UnknownCursor
-from rgd.ports.usagelog import OnOverrun
+from rgd.storage.manifest import ClosedSegment
 
 CURSORS_NAME: Final = "cursors.json"
 #: Largest file that is read: 64 names of 512 characters take half of it.
@@ -48,7 +47,6 @@ class CursorSettings:
     hold_s: float = 7 * 86_400
     #: Bytes of closed segments from its position on.
     hold_bytes: int = 1 << 40
-    on_overrun: OnOverrun = OnOverrun.PASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +150,6 @@ class Cursors:
     def holding(self, closed: Sequence[ClosedSegment]) -> dict[str, int]:
         """The positions that hold back deletion, as `retention.removals` takes them."""
         return {one.name: one.index for one in self.all() if self.holds(one, closed)}
-
-    def forget_overrun(self, closed: Sequence[ClosedSegment]) -> None:
-        """Forget the positions beyond a limit, where the settings say so; blocks for the disk.
-
-        Where the disk refuses, they stay until the next time.
-        """
-        if self._settings.on_overrun is not OnOverrun.FORGET:
-            return
-        for cursor in self.all():
-            if not self.holds(cursor, closed):
-                # Its reader may forget it at the same time.
-                with contextlib.suppress(UnknownCursor, LogUnwritable):
-                    self.forget(cursor.name)
 
     def _set(self, known: Mapping[str, Cursor]) -> None:
         positions = {name: cursor.index for name, cursor in known.items()}

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rgd.core.units import NS_PER_MS, Nanos
+from rgd.storage.manifest import ClosedSegment
 
 
 class Reason(StrEnum):
@@ -26,19 +27,6 @@ class Reason(StrEnum):
     LOCAL_BYTES = "local_bytes"
     RETENTION_S = "retention_s"
     RETENTION_BYTES = "retention_bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedSegment:
-    """A segment that nothing is appended to any more."""
-
-    first_index: int
-    last_index: int
-    #: Broker time of the first and the last entry, in milliseconds since 1970.
-    first_ms: int
-    last_ms: int
-    #: Bytes of the segment and its sparse index.
-    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

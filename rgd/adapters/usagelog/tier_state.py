@@ -19,7 +19,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.side_files import (
     SetAside,
     SideFileDamaged,
@@ -28,7 +27,7 @@ from rgd.adapters.usagelog.side_files import (
 )
 from rgd.config.plain_files import replace_file
 from rgd.storage.errors import TierDamaged
-from rgd.storage.manifest import TieredSegment, segment_from
+from rgd.storage.manifest import ClosedSegment, TieredSegment, segment_from
 from rgd.storage.tier import Listing
 
 #: Digits of the hash in a state's file name: each place has a state of its own.

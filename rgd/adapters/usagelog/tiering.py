@@ -20,7 +20,7 @@ from typing import Final
 
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import index_path
-from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Limits, removals
+from rgd.adapters.usagelog.retention import Ages, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
     TierLag,
     TierState,
@@ -42,7 +42,7 @@ from rgd.storage.identity import (
     claim_identity,
     read_identity,
 )
-from rgd.storage.manifest import TieredSegment
+from rgd.storage.manifest import ClosedSegment, TieredSegment
 from rgd.storage.marks import INDEX_BYTES_MAX
 from rgd.storage.objects import TIMEOUT_S, Objects, canonical
 from rgd.storage.tier import LogTier, checksum_of
@@ -409,20 +409,12 @@ class Uploader:
 
     def _due(self, state: TierState, closed: Sequence[ClosedSegment]) -> list[TieredSegment]:
         """The segments of the tier that retention gives up and that are not marked yet."""
-        tiered = {one.first_index: one for one in state.segments}
-        facts = [
-            ClosedSegment(one.first_index, one.last_index, one.first_ms, one.last_ms, one.size)
-            for one in state.segments
-        ]
-        line = [*facts, *state.waiting(closed)]
+        line = [*state.segments, *state.waiting(closed)]
+        ages = self._ages.at(line, self._clock())[: len(state.segments)]
         limits = replace(self._settings.limits, local_bytes=None)
-        gone = removals(
-            facts,
-            self._ages.at(line, self._clock())[: len(facts)],
-            limits,
-            cursors=self.cursors(),
-        )
-        return [tiered[removal.segment.first_index] for removal in gone]
+        gone = removals(state.segments, ages, limits, cursors=self.cursors())
+        # They leave oldest first.
+        return list(state.segments[: len(gone)])
 
     def _set(self, state: TierState) -> None:
         if state != self._state or self._is_unstored:

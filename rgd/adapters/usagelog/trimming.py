@@ -17,11 +17,12 @@ from typing import Final
 
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks
-from rgd.adapters.usagelog.retention import Ages, ClosedSegment, Reason, Removal, removals
+from rgd.adapters.usagelog.retention import Ages, Reason, Removal, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.config.plain_files import open_plain_file
 from rgd.core.units import Nanos
 from rgd.storage.headers import Header, walk
+from rgd.storage.manifest import ClosedSegment
 from rgd.storage.marks import true_marks
 from rgd.wire.segment import segment_name
 

@@ -22,12 +22,13 @@ from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.inbox import Inbox
 from rgd.adapters.usagelog.index import mend
-from rgd.adapters.usagelog.retention import ClosedSegment, Removal
+from rgd.adapters.usagelog.retention import Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.core.exchange.messages import Loggable
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
+from rgd.storage.manifest import ClosedSegment
 
 #: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20

@@ -10,8 +10,6 @@ from rgd.adapters.usagelog.cursors import CURSORS_NAME, CursorSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.tiering import closed_on_disk
 from rgd.app.log_keeping import LogKeeper
-from rgd.ports.log_door import UnknownCursor
-from rgd.ports.usagelog import OnOverrun
 from tests.support.kept_logs import SetClock, StillLog, keeper_of, uploader_of
 from tests.unit.adapters.usagelog.logs import pendings, segments_in, write_log
 
@@ -45,27 +43,19 @@ async def test_a_cursor_holds_so_many_bytes(folder: Path) -> None:
     assert held_by(keeper) == {"reader": closed[1].first_index}
 
 
-async def test_only_the_logs_own_thread_forgets_and_never_fails_for_it(
+async def test_a_cursor_beyond_its_time_holds_nothing_and_stays(
     folder: Path, tmp_path: Path
 ) -> None:
     clock = SetClock()
-    settings = CursorSettings(hold_s=60, on_overrun=OnOverrun.FORGET)
     uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
+    settings = CursorSettings(hold_s=60)
     keeper = keeper_of(folder, COUNT, clock=clock, settings=settings, uploader=uploader)
     await keeper.acknowledge("reader", 10)
     clock.seconds = 61
-    # A scrape and the uploader ask what is held; neither changes anything.
     assert figures(keeper)["rgd_log_cursor_holds"] == 0
     assert dict(uploader.cursors()) == {}
-    assert keeper.cursor("reader").index == 10
-    (folder / CURSORS_NAME).unlink()
-    (folder / CURSORS_NAME).mkdir()
     assert held_by(keeper) == {"tier": 0}
     assert keeper.cursor("reader").index == 10
-    (folder / CURSORS_NAME).rmdir()
-    assert held_by(keeper) == {"tier": 0}
-    with pytest.raises(UnknownCursor):
-        keeper.cursor("reader")
 
 
 async def test_what_retention_passes_is_shown(folder: Path) -> None:

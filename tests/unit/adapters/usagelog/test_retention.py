@@ -8,17 +8,12 @@ from pathlib import Path
 
 from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path
-from rgd.adapters.usagelog.retention import (
-    ClosedSegment,
-    Limits,
-    Reason,
-    ages_ms,
-    removals,
-)
+from rgd.adapters.usagelog.retention import Limits, Reason, ages_ms, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.adapters.usagelog.writer import Trimmed
 from rgd.core.units import NS_PER_S, Nanos
+from rgd.storage.manifest import ClosedSegment
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
     MakeLog,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rgd.adapters.usagelog import tiering
 from rgd.adapters.usagelog.reader import read_entries
-from rgd.adapters.usagelog.retention import ClosedSegment, Limits
+from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tier_state import TierLag, TierState, lag_of
 from rgd.adapters.usagelog.tiering import (
     TierAlarm,
@@ -25,7 +25,7 @@ from rgd.adapters.usagelog.tiering import (
 )
 from rgd.errors import RgdError
 from rgd.storage.errors import TierConflict, TierDown
-from rgd.storage.manifest import TieredSegment
+from rgd.storage.manifest import ClosedSegment, TieredSegment
 from rgd.storage.objects import Objects
 from tests.unit.adapters.usagelog.logs import (
     T0,

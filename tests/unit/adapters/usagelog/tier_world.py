@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
-from rgd.adapters.usagelog.retention import ClosedSegment
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.tiering import (
     TierAlarm,
@@ -18,6 +17,7 @@ from rgd.adapters.usagelog.tiering import (
 )
 from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
+from rgd.storage.manifest import ClosedSegment
 from rgd.storage.objects import Objects
 from tests.unit.adapters.usagelog.logs import TIMEOUT_S, pendings, write_log
 
