@@ -104,7 +104,9 @@ def header_at(source: Readable, offset: int) -> Header:
         more = pread(source, min(length, PEEK_SIZE + BROKER_METADATA_MAX), start)
         broker = peek_broker_entry_metadata(more)
     if broker is not None and broker.broker_timestamp is not None:
-        _require_whole(source, start, length)
+        if not pread(source, 1, start + length - 1):
+            # Its file ends within it; its last byte tells.
+            raise TornFrame("entry", length, size_of(source) - start)
         return Header(offset, LENGTH_SIZE + length, broker.index, broker.broker_timestamp)
     data = pread(source, length, start)
     if len(data) < length:
@@ -141,12 +143,6 @@ def read_chunks(source: Readable, offset: int, end: int | None = None) -> Iterat
     while offset < stop and (chunk := pread(source, min(CHUNK_BYTES, stop - offset), offset)):
         offset += len(chunk)
         yield chunk
-
-
-def _require_whole(source: Readable, start: int, length: int) -> None:
-    """Refuse an entry that its file ends within; its last byte tells."""
-    if not pread(source, 1, start + length - 1):
-        raise TornFrame("entry", length, size_of(source) - start)
 
 
 def _whole_entry_after(source: Readable, offset: int) -> Header | None:
