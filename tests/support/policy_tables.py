@@ -21,7 +21,7 @@ GOLD = "group:gold"
 #: Far more than anything takes here; only a fault reaches it.
 TIMEOUT_S = 60
 #: Of a table under test.
-PAUSES = Pauses(reach_s=0.001, reach_s_max=0.001, repair_s=0.001)
+PAUSES = Pauses(reach_s=0.001, reach_s_max=0.001, mend_s=0.001)
 
 
 class TardyStore(MemoryPolicyStore):

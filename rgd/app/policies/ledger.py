@@ -8,11 +8,11 @@ there is no higher revision, and the last record counts.)
 
 Records from other sources (the groups file with revision 0, the disk, a topic that was read before)
 are `lacking` until the table has a record of the key that is at least as new, which then counts.
-Lacking records are written to the table (`filling`). So an emptied or replaced table gets all records
+Lacking records are written to the table (`mending`). So an emptied or replaced table gets all records
 back, deletions too, and daemons with different knowledge agree again.
 
 A compacted topic keeps the last record of a key, which may not be the one that counts. Such
-keys are `misplaced` until a valid record is last again (`repairing`).
+keys are `misplaced` until a valid record is last again (`mending`).
 """
 
 from collections.abc import Iterable

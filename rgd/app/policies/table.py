@@ -8,8 +8,8 @@ record, whatever its content, stops the daemon or makes it write endlessly.
 How: a change is a compare-and-set (`ledger`): the daemon writes its record and waits until it
 reads the record back from the topic. If another daemon was faster, the change is applied again on
 top of that record. A table whose connection was
-lost is opened again and read from its start; missing records are then written to it (`filling`). If
-a losing record is last in the topic, a daemon writes the winning one again (`repairing`). The known
+lost is opened again and read from its start; missing records are then written to it, and where
+a losing record is last in the topic, the winning one is written again (`mending`). The known
 content is stored on disk (`keeping`). A daemon that starts while the table is unreachable uses it,
 and adds keys of the groups file that it lacks.
 
@@ -24,12 +24,12 @@ from weakref import WeakValueDictionary
 import structlog
 
 from rgd.app.audit import tell_written
-from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
+from rgd.app.policies.mending import NAMED_MAX, Mending
+from rgd.app.policies.mending import PUTS_MAX as MENDED_MAX
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.refusals import Refusals, shown
-from rgd.app.policies.repairing import Repairing
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.backoff import Backoff
@@ -51,7 +51,7 @@ STEADY_S: Final = 10.0
 #: As a daemon has them.
 PAUSES: Final = Pauses()
 
-assert SEEDS_MAX < PUTS_MAX
+assert MENDED_MAX < PUTS_MAX
 
 _log = structlog.get_logger("rgd.policies")
 
@@ -93,11 +93,7 @@ class TablePolicies:
         for key, reason in self._ledger.unusable:
             self._refusals.add(key, reason)
         self._writing = Writing(store, read_back_s=pauses.read_back_s)
-        put = self._writing.put
-        self._filling = Filling(self._ledger, writer, put, self._refusals, pauses)
-        self._repairing = Repairing(
-            self._ledger, writer, put, self._refusals, every_s=pauses.repair_s
-        )
+        self._mending = Mending(self._ledger, writer, self._writing.put, self._refusals, pauses)
         self._keeping = (
             None if kept is None else Keeping(kept, self._ledger.known, every_s=pauses.keep_s)
         )
@@ -136,14 +132,14 @@ class TablePolicies:
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
         kept = None if self._keeping is None else self._keeping.trouble
         # Beside it, that policies could not be written says nothing new.
-        return "; ".join(why for why in (away, self._filling.trouble, kept) if why) or None
+        return "; ".join(why for why in (away, self._mending.trouble, kept) if why) or None
 
     def figures(self) -> Figures:
         """The counters so far."""
         return Figures(
             is_old=not self._is_open,
             refused=self._refusals.count + self._store.dropped,
-            written_back=self._filling.written_back,
+            written_back=self._mending.written_back,
             lost=self.lost,
             lacking=len(self._ledger.lacking) if self._is_open else 0,
             misplaced=len(self._ledger.misplaced),
@@ -307,7 +303,7 @@ class TablePolicies:
         closed: ExchangeClosed | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(self._fill()), tasks.create_task(self._repairing.run())]
+                mending = tasks.create_task(self._mending.run(self._tell_differing))
                 try:
                     while True:
                         await self._take_all(await self._store.changes())
@@ -315,8 +311,7 @@ class TablePolicies:
                     self._note_lost(str(error))
                 except ExchangeClosed as error:
                     closed = error
-                for task in beside:
-                    task.cancel()
+                mending.cancel()
         finally:
             self._stop_following()
         if closed is not None:
@@ -335,7 +330,7 @@ class TablePolicies:
                 await asyncio.sleep(0)
             for key, value in changes[start : start + TAKE_SLICE]:
                 self._is_outdated |= self._take(key, value)
-        self._filling.note_read()
+        self._mending.note_read()
         self._refusals.log()
         if changes and self._keeping is not None:
             self._keeping.note_change()
@@ -364,9 +359,8 @@ class TablePolicies:
 
     # Seeding.
 
-    async def _fill(self) -> None:
-        """Write missing records, then report differences from the groups file."""
-        await self._filling.run()
+    def _tell_differing(self) -> None:
+        """Report differences from the groups file, once nothing is missing."""
         seeds, self._seeds = self._seeds, {}
         differing = [key for key, seed in seeds.items() if self._ledger.value(key) != seed.value]
         if differing:

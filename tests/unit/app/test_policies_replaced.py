@@ -17,10 +17,9 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import table as table_module
-from rgd.app.policies.filling import Filling
 from rgd.app.policies.keeping import Keeping
 from rgd.app.policies.ledger import Ledger, Taken
-from rgd.app.policies.repairing import Repairing
+from rgd.app.policies.mending import Mending
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -81,7 +80,7 @@ async def test_only_what_the_table_took_counts_as_written_back() -> None:
             await super().put(key, value)
 
     bus = MemoryBus()
-    policies = table(store := Refusing(bus), "one", refill_s=0.001, read_back_s=1)
+    policies = table(store := Refusing(bus), "one", read_back_s=1)
     async with following(policies):
         await policies.change(GOLD, one_more)
         store.refusals_left = 1
@@ -144,7 +143,7 @@ class Faulty:
         patch.setattr(table_module, "decode_policy", self._decode)
         if where == "taking in":
             patch.setattr(Ledger, "take", self._taking_in(Ledger.take))
-        beside = {"filling": Filling, "repairing": Repairing, "keeping": Keeping}
+        beside = {"mending": Mending, "keeping": Keeping}
         if where in beside:
             patch.setattr(beside[where], "run", self._run)
 
@@ -166,13 +165,13 @@ class Faulty:
 
         return taking
 
-    async def _run(self) -> None:
+    async def _run(self, _on_filled: object = None) -> None:
         await self._is_read.wait()
         self._raise(self._where)
         await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("where", ["reading", "taking in", "repairing", "filling", "keeping"])
+@pytest.mark.parametrize("where", ["reading", "taking in", "mending", "keeping"])
 async def test_an_internal_error_loses_no_record_and_the_table_is_read_again(
     where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -65,7 +65,7 @@ class FallingStore(MemoryPolicyStore):
 async def test_a_seed_that_was_interrupted_reports_it_and_continues() -> None:
     bus = MemoryBus()
     store = FallingStore(bus, puts=10)
-    policies = table(store, "broker-1", named(30), refill_s=0.001)
+    policies = table(store, "broker-1", named(30))
     async with following(policies):
         await until(lambda: policies.trouble is not None)
         assert "policies are not in the table yet: Timeout" in (policies.trouble or "")

@@ -49,7 +49,7 @@ def test_of_changes_made_at_several_daemons_at_once_none_is_lost(
 
 async def count_at_several(seed: int, daemons: int, changes: int) -> None:
     dice, bus = random.Random(seed), MemoryBus()
-    tables = [table(TardyStore(bus, dice), f"broker-{n}", repair_s=60) for n in range(daemons)]
+    tables = [table(TardyStore(bus, dice), f"broker-{n}", mend_s=60) for n in range(daemons)]
     acknowledged: list[int] = []
 
     async def count(policies: TablePolicies) -> None:
@@ -87,7 +87,7 @@ class CrowdedStore(MemoryPolicyStore):
 
 async def test_a_writer_that_never_wins_is_asked_to_try_again() -> None:
     bus = MemoryBus()
-    policies = table(CrowdedStore(bus), "broker-1", repair_s=60)
+    policies = table(CrowdedStore(bus), "broker-1", mend_s=60)
     tries: list[Value] = []
     async with following(policies):
         with pytest.raises(ExchangeDown, match="try again") as raised:
