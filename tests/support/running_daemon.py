@@ -15,14 +15,9 @@ from typing import Any, TypeVar
 from structlog.testing import capture_logs
 
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts
 from rgd.app.live import Live
 from rgd.app.policies.table import TablePolicies
 from rgd.app.recent_events import RecentEvents
-from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.messages import Sender
@@ -32,7 +27,8 @@ from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
 from rgd.views.model import ExplainView
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
-from tests.support.whole_daemon import HttpServer, RgdDaemon
+from tests.support.policy_tables import nothing_to_prepare
+from tests.support.whole_daemon import HttpServer, RgdDaemon, daemon_of
 
 _Result = TypeVar("_Result")
 
@@ -115,33 +111,15 @@ def _run(
 
 def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
     """A daemon on a bus of its own, not run yet."""
-    clock, bus = SystemClock(), MemoryBus()
-
-    async def prepare() -> None:
-        """The bus is there."""
-
-    parts = Parts(
-        clock=clock,
-        exchange=MemoryExchange(bus),
-        policies=TablePolicies(MemoryPolicyStore(bus), BROKER, seed, prepare=prepare),
-        usage_log=SegmentedLog(
-            folder / "log",
-            UsageLogSettings(),
-            broker=BROKER,
-            clock=clock.now,
-            on_alarm=lambda _alarm: None,
-        ),
-        remember=lambda _peers: None,
-        observe_round=lambda _seconds: None,
-    )
     settings = BrokerSettings(
         Sender(BROKER, 1),
         round_ns=ROUND_NS,
         expiry_rounds=PATIENCE_ROUNDS,
         isolation_hold_rounds=PATIENCE_ROUNDS,
     )
-    core = Broker(settings, clock.now())
-    return RgdDaemon(core, parts, "standalone")
+    bus = MemoryBus()
+    policies = TablePolicies(MemoryPolicyStore(bus), BROKER, seed, prepare=nothing_to_prepare)
+    return daemon_of(settings, folder, MemoryExchange(bus), policies)
 
 
 async def _serve(

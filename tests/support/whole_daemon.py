@@ -5,7 +5,8 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from typing_extensions import override
 
@@ -15,14 +16,20 @@ from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.reply import MetricsPage, Observer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.metrics.exposition import Exposition
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.answering import Answering
+from rgd.app.clock import SystemClock
 from rgd.app.daemon import Agreeing, Parts
+from rgd.app.policies.source import Policies
 from rgd.app.process import new_incarnation
 from rgd.app.wiring import assemble, core_of
 from rgd.config.settings import Settings
 from rgd.core.broker.broker import Broker
+from rgd.core.broker.settings import BrokerSettings
 from rgd.ports.answers import Answers
 from rgd.ports.daemon import Daemon
+from rgd.ports.exchange import Exchange
 from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
@@ -43,6 +50,30 @@ class RgdDaemon(Agreeing, Answering):
 def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     """Assemble one as `rgd serve` does; nothing is opened yet."""
     return assemble(settings, url, core_of(settings, None, new_incarnation()), RgdDaemon)
+
+
+def daemon_of(
+    settings: BrokerSettings, folder: Path, exchange: Exchange, policies: Policies, **parts: Any
+) -> RgdDaemon:
+    """One that logs in a folder, with further `Parts`; nothing is opened yet."""
+    clock, name = SystemClock(), settings.sender.broker
+    log = SegmentedLog(
+        folder / "log",
+        UsageLogSettings(),
+        broker=name,
+        clock=clock.now,
+        on_alarm=lambda _alarm: None,
+    )
+    made = Parts(
+        clock=clock,
+        exchange=exchange,
+        policies=policies,
+        usage_log=log,
+        remember=lambda _peers: None,
+        observe_round=lambda _seconds: None,
+        **parts,
+    )
+    return RgdDaemon(Broker(settings, clock.now()), made, "standalone")
 
 
 class HttpServer(Front):

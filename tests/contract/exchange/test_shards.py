@@ -6,21 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts
 from rgd.app.policies.file import FilePolicies
+from rgd.app.process import new_incarnation
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
 from rgd.config.load import load_settings
-from rgd.core.broker.broker import Broker
 from rgd.core.broker.shard_phase import Phase
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of
 from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeExchange, hear, open_all
-from tests.support.whole_daemon import RgdDaemon
+from tests.support.whole_daemon import daemon_of
 
 GROUPS = ("gold", "silver", "iron")
 POLICIES = (
@@ -64,26 +60,14 @@ class Member:
             "exchange.settle_max_ms": 20,
             "exchange.shards": shards,
         }
-        clock = SystemClock()
-        settings = core_settings(
-            load_settings(None, {}, overrides), Sender(name, clock.now() % 10**9 + 1), frozenset()
-        )
-        parts = Parts(
-            clock=clock,
-            exchange=ground.exchange(),
+        sender = Sender(name, new_incarnation())
+        self.daemon = daemon_of(
+            core_settings(load_settings(None, {}, overrides), sender, frozenset()),
+            folder,
+            ground.exchange(),
+            FilePolicies(folder / "groups.yaml", poll_s=0.05),
             shard_exchange=lambda shard: ground.exchange(shard=shard),
-            policies=FilePolicies(folder / "groups.yaml", poll_s=0.05),
-            usage_log=SegmentedLog(
-                folder / "log",
-                UsageLogSettings(),
-                broker=name,
-                clock=clock.now,
-                on_alarm=lambda _alarm: None,
-            ),
-            remember=lambda _peers: None,
-            observe_round=lambda _seconds: None,
         )
-        self.daemon = RgdDaemon(Broker(settings, clock.now()), parts, "standalone")
         self.until = asyncio.Event()
 
     async def run(self) -> None:

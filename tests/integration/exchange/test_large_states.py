@@ -18,13 +18,7 @@ import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts
-from rgd.app.policies.table import TablePolicies
 from rgd.app.traffic import Traffic
-from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import Started
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
@@ -33,7 +27,6 @@ from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.report_parts import parts_of_rows, parts_of_state
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
 from rgd.ports.exchange import Exchange, Received
 from rgd.wire import codec
@@ -41,8 +34,9 @@ from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
 from tests.support import components
 from tests.support.errors import no_end
-from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
-from tests.support.whole_daemon import RgdDaemon
+from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.policy_tables import table
+from tests.support.whole_daemon import RgdDaemon, daemon_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -202,28 +196,10 @@ class Turns:
 
 def daemon_over(exchange: Exchange, folder: Path) -> RgdDaemon:
     """A daemon, started, that nobody runs: the test takes its messages."""
-    clock, bus = SystemClock(), MemoryBus()
-
-    async def prepare() -> None:
-        """The bus is there."""
-
-    parts = Parts(
-        clock=clock,
-        exchange=exchange,
-        policies=TablePolicies(MemoryPolicyStore(bus), "me", PolicySnapshot(), prepare=prepare),
-        usage_log=SegmentedLog(
-            folder / "log",
-            UsageLogSettings(),
-            broker="me",
-            clock=clock.now,
-            on_alarm=lambda _alarm: None,
-        ),
-        remember=lambda _peers: None,
-        observe_round=lambda _seconds: None,
-    )
-    core = Broker(BrokerSettings(Sender("me", 1)), clock.now())
-    core.handle(Started(clock.now()))
-    return RgdDaemon(core, parts, "standalone")
+    policies = table(MemoryBus(), "me")
+    daemon = daemon_of(BrokerSettings(Sender("me", 1)), folder, exchange, policies)
+    daemon.core.handle(Started(daemon.now()))
+    return daemon
 
 
 async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]) -> None:

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.app.clock import SystemClock
-from rgd.app.daemon import Parts
 from rgd.app.policies.file import FilePolicies
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
 from rgd.config.load import load_settings
-from rgd.core.broker.broker import Broker
 from rgd.core.exchange.messages import Sender
 from tests.support.memory_bus import MemoryBus, MemoryExchange
-from tests.support.whole_daemon import RgdDaemon
+from tests.support.whole_daemon import daemon_of
 
 NAMES = ("broker-1", "broker-2", "broker-3")
 TIMEOUT_S = 60
@@ -44,24 +39,10 @@ class Member:
             "exchange.min_interval_ms": 10,
             "exchange.settle_max_ms": 10,
         }
-        clock = SystemClock()
         sender = Sender(name, NAMES.index(name) + 1)
         settings = core_settings(load_settings(None, {}, overrides), sender, frozenset())
-        parts = Parts(
-            clock=clock,
-            exchange=MemoryExchange(bus),
-            policies=FilePolicies(self.file, poll_s=0.005),
-            usage_log=SegmentedLog(
-                folder / "log",
-                UsageLogSettings(),
-                broker=name,
-                clock=clock.now,
-                on_alarm=lambda _alarm: None,
-            ),
-            remember=lambda _peers: None,
-            observe_round=lambda _seconds: None,
-        )
-        self.daemon = RgdDaemon(Broker(settings, clock.now()), parts, "standalone")
+        policies = FilePolicies(self.file, poll_s=0.005)
+        self.daemon = daemon_of(settings, folder, MemoryExchange(bus), policies)
         self.until = asyncio.Event()
 
     async def run(self) -> None:
