@@ -6,7 +6,7 @@ covered: a network with time (tests/simulation).
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -21,7 +21,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.usage_map import StoredRow, UsageMap
+from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
@@ -49,27 +49,6 @@ rows = st.builds(
 changes = st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)).map(tuple)
 
 
-@dataclass(frozen=True)
-class Telling:
-    """One broker tells some rows, or all of them, or goes."""
-
-    broker: str
-    rows: tuple[UsageRow, ...]
-    full: bool
-    goes: bool
-
-
-tellings = st.lists(
-    st.builds(
-        Telling,
-        st.sampled_from(BROKERS),
-        changes,
-        st.booleans(),
-        st.sampled_from([False, False, False, True]),
-    ),
-    max_size=30,
-)
-
 Told = dict[GroupKey, UsageRow]
 
 
@@ -87,44 +66,6 @@ def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
         if not row.is_idle:
             after[key] = row
     return after
-
-
-def moved(before: Told, after: Told) -> set[GroupKey]:
-    """Where somebody's rates differ."""
-
-    def rates(told: Told) -> set[tuple[GroupKey, Pair, Pair]]:
-        return {(key, row.admitted, row.wanted) for key, row in told.items()}
-
-    return {key for key, _, _ in rates(before) ^ rates(after)}
-
-
-@given(tellings)
-def test_the_map_is_what_each_broker_reported_last_by_whatever_way_it_is_read(
-    script: list[Telling],
-) -> None:
-    usage_map, model = UsageMap(), dict[str, Told]()
-    for telling in script:
-        before = model.get(telling.broker, {})
-        if telling.goes:
-            found = usage_map.remove(telling.broker).tolist()
-            assert {usage_map.index.keys[place] for place in found} == set(before)
-            model[telling.broker] = {}
-        else:
-            rows_told = UsageColumns.of(*telling.rows)
-            report = Report(Sender(telling.broker, 1), 1, 1, rows_told, telling.full)
-            after = tell(before, telling.rows, full=telling.full)
-            found = usage_map.apply(report).tolist()
-            assert {usage_map.index.keys[place] for place in found} == moved(before, after)
-            assert len(set(found)) == len(found)
-            model[telling.broker] = after
-        assert usage_map.brokers() == {broker for broker, told in model.items() if told}
-    for broker in BROKERS:
-        assert usage_map.rows_of(broker) == held(model.get(broker, {}))
-        assert usage_map.hash_of(broker) == advertised_hash(model.get(broker, {}).values())
-    for key in KEYS:
-        assert usage_map.rows(key) == {
-            broker: held(told)[key] for broker, told in model.items() if key in told
-        }
 
 
 @given(

@@ -1,7 +1,7 @@
 """The usage map: what changes it, what it tells of a change, its arena, and its hash.
 
 Not covered: any order and duplication of reports (tests/property/test_usage_map.py), any moves in
-the arena (tests/property/test_usage_map_arena.py).
+any reports in any order (tests/property/test_usage_map_arena.py).
 """
 
 from dataclasses import replace
