@@ -33,25 +33,12 @@ def port_is_taken(folder: Path) -> Iterator[dict[str, str]]:
         yield {"HTTP__LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
 
 
-def probes_port_is_taken(folder: Path) -> Iterator[dict[str, str]]:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        yield {"HTTP__PROBE_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
-
-
 def socket_is_a_file(folder: Path) -> Iterator[dict[str, str]]:
     yield {"HTTP__UNIX_SOCKET": file_in(folder)}
 
 
-def socket_has_no_folder(folder: Path) -> Iterator[dict[str, str]]:
-    yield {"HTTP__UNIX_SOCKET": str(folder / "none" / "rgd.sock")}
-
-
 def host_is_unknown(folder: Path) -> Iterator[dict[str, str]]:
     yield {"HTTP__PROBE_LISTEN": "no.such.host.invalid:7700"}
-
-
-def socket_path_is_too_long(folder: Path) -> Iterator[dict[str, str]]:
-    yield {"HTTP__UNIX_SOCKET": str(folder / ("x" * 150))}
 
 
 def certificate_is_none(folder: Path) -> Iterator[dict[str, str]]:
@@ -89,11 +76,8 @@ def tier_is_unknown_to_a_folder_that_is_a_file(folder: Path) -> Iterator[dict[st
 FAULTS: tuple[Fault, ...] = (
     log_is_written,
     port_is_taken,
-    probes_port_is_taken,
     socket_is_a_file,
-    socket_has_no_folder,
     host_is_unknown,
-    socket_path_is_too_long,
     certificate_is_none,
     tokens_are_a_folder,
     groups_are_empty,

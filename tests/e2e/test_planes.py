@@ -1,6 +1,6 @@
-"""A daemon in two processes, whose deaths and stops are those of one daemon.
+"""A daemon is two processes, whose deaths and stops are those of one.
 
-Not covered: that it answers and agrees as one in one process does (test_three_daemons.py).
+Not covered: that several agree (test_three_daemons.py).
 """
 
 import asyncio
@@ -12,19 +12,36 @@ import psutil
 import pytest
 
 from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
+from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.app.demo.cluster import Daemon
-from tests.e2e.test_closing_record import NOWHERE, records
+from rgd.core.exchange.messages import RoundRecord
+from rgd.wire.log_records import LogReader
 
 pytestmark = pytest.mark.e2e
 
+#: Nobody listens there: port 1 is reserved.
+NOWHERE = "pulsar://127.0.0.1:1"
 CALLERS = 8
 SOON_S = 120.0
 
 
-def daemon_in_two(folder: Path) -> Daemon:
+def daemon_in(folder: Path) -> Daemon:
     (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
     environ = {"RGD_EXCHANGE__ROUND_MS": "100"}
     return Daemon("broker-1", folder, NOWHERE, environ)
+
+
+def records(folder: Path) -> list[RoundRecord]:
+    """The records of all of a folder's logs, in order."""
+    logs = sorted({segment.parent for segment in folder.rglob("*.log") if segment.stem.isdigit()})
+    entries = [
+        found.entry
+        for log in logs
+        for found in read_entries(log)
+        if not isinstance(found, DamagedEntry)
+    ]
+    reader = LogReader()
+    return [record for entry in entries if (record := reader.record(entry)) is not None]
 
 
 def plane_of(daemon: Daemon) -> psutil.Process:
@@ -49,7 +66,7 @@ async def ask_to_the_end(daemon: Daemon) -> int:
 
 
 async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped(tmp_path: Path) -> None:
-    daemon = daemon_in_two(tmp_path)
+    daemon = daemon_in(tmp_path)
     await daemon.start()
     async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as tasks:
         callers = [tasks.create_task(ask_to_the_end(daemon)) for _ in range(CALLERS)]
@@ -64,7 +81,7 @@ async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped(tmp_path: Pa
 
 
 async def test_streams_end_when_it_stops(tmp_path: Path) -> None:
-    daemon = daemon_in_two(tmp_path)
+    daemon = daemon_in(tmp_path)
     await daemon.start()
     async with asyncio.timeout(SOON_S), DaemonClient(daemon.base) as client:
         views = client.watch()
@@ -75,16 +92,20 @@ async def test_streams_end_when_it_stops(tmp_path: Path) -> None:
         assert await stopping == 0
 
 
-async def test_no_plane_outlives_its_gate(tmp_path: Path) -> None:
-    daemon = daemon_in_two(tmp_path)
+async def test_a_kill_leaves_no_plane_and_no_closing_record(tmp_path: Path) -> None:
+    daemon = daemon_in(tmp_path)
     await daemon.start()
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+        while not records(tmp_path):
+            await client.acquire({"group": "gold"})
     plane = plane_of(daemon)
     await daemon.kill()
     assert await asyncio.to_thread(plane.wait, SOON_S) in {None, 1, -signal.SIGKILL}
+    assert not any(record.last for record in records(tmp_path))
 
 
 async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) -> None:
-    daemon = daemon_in_two(tmp_path)
+    daemon = daemon_in(tmp_path)
     await daemon.start()
     plane = plane_of(daemon)
     # As a terminal does, and as systemd does.
@@ -97,7 +118,7 @@ async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) 
 
 
 async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Path) -> None:
-    daemon = daemon_in_two(tmp_path)
+    daemon = daemon_in(tmp_path)
     await daemon.start()
     async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
         for _ in range(2):

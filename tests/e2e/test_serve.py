@@ -1,15 +1,11 @@
-"""`rgd serve` as an operator meets it when something is wrong: one line, and what to do.
+"""`rgd serve` as an operator meets it when something is wrong or set otherwise.
 
-Not covered: a daemon that works, which test_three_daemons.py covers.
+Not covered: a daemon that works (test_three_daemons.py), one that does not start (test_failed_starts.py).
 """
 
 import asyncio
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +21,6 @@ pytestmark = pytest.mark.e2e
 
 #: Nobody listens there: port 1 is reserved.
 NOWHERE = "pulsar://127.0.0.1:1"
-
-
-def serve(*options: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rgd", "serve", "--log-dir", str(folder / "log"), *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | environ,
-    )
-
-
-def test_a_port_in_use_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        ran = serve("--listen", address, "--exchange", NOWHERE, folder=tmp_path)
-    assert ran.returncode == 1
-    lines = [line for line in ran.stderr.splitlines() if line.startswith("rgd:")]
-    assert len(lines) == 1
-    assert address in lines[0]
-
-
-def test_a_bad_groups_file_is_refused_with_every_fault(tmp_path: Path) -> None:
-    groups = tmp_path / "groups.yaml"
-    groups.write_text(
-        "groups: {gold: {publish: {mesages: 1}}}\nattach: {tenants: {acme: silver}}\n"
-    )
-    ran = serve("--groups", str(groups), "--exchange", NOWHERE, folder=tmp_path)
-    assert ran.returncode == 2
-    assert "groups.gold.publish.mesages" in ran.stderr
-    assert "attach.tenants.acme" in ran.stderr
 
 
 async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_path: Path) -> None:
@@ -152,16 +114,6 @@ async def test_an_interceptor_of_ones_own_is_loaded_by_its_dotted_path(tmp_path:
     entries = [one.entry for one in read_entries(tmp_path / "log") if isinstance(one, LogEntry)]
     assert {entry.broker.unknown for entry in entries if entry.broker} == {b"\x7a\x02r7"}
     assert [entry.index for entry in entries] == list(range(len(entries)))
-
-
-def test_an_interceptor_that_is_missing_ends_the_start_with_what_was_expected(
-    tmp_path: Path,
-) -> None:
-    ran = serve("--exchange", NOWHERE, folder=tmp_path, **{INTERCEPTORS: "acme.Missing"})
-    assert ran.returncode == 2
-    assert "log.brokerEntryMetadataInterceptors" in ran.stderr
-    assert "expected acme.Missing to be a class" in ran.stderr
-    assert "Traceback" not in ran.stderr
 
 
 def is_degraded(readiness: dict[str, Any]) -> bool:
