@@ -117,27 +117,6 @@ async def test_a_long_array_is_taken_whole(door: Door) -> None:
     assert len(door.daemon.store) == 500
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        pytest.param({"subscriptions": [{}]}, "subscriptions[]: ", id="a name is missing"),
-        pytest.param({"ledgers": 1}, "ledgers: expected a list of ledgers, got 1", id="type"),
-        pytest.param({"size": 1}, "size: unknown field", id="a computed answer"),
-        pytest.param({"read_at_ms": -1}, "read_at_ms: expected null or milliseconds", id="time"),
-        pytest.param(
-            {"ledgers": [{"id": 2, "entries": 0, "bytes": 0}] * 2}, "ledgers: expected", id="order"
-        ),
-    ],
-)
-async def test_a_malformed_push_is_refused_by_field(
-    door: Door, changes: dict[str, Any], reason: str
-) -> None:
-    answer = await door.call("PUT", PATH, backlog() | changes)
-    assert answer.status == 400
-    assert answer.reason.startswith(reason)
-    assert len(door.daemon.store) == 0
-
-
 async def test_there_is_no_room_for_every_topic() -> None:
     daemon = SmallDaemon(bounds=Bounds(backlog=BacklogBounds(topics_max=1)))
     async with open_door(HttpSettings(port=0), daemon=daemon) as door:

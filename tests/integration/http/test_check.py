@@ -103,38 +103,6 @@ async def test_a_name_without_limits_is_refused_if_it_has_to_have_one() -> None:
         assert answer.status == 403
 
 
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("tenant=acme", "namespace: expected a namespace beside tenant, got nothing"),
-        (f"{TRIAL}&messages=-1", "messages: expected an integer from 0 to "),
-        (f"{TRIAL}&messages=1.5", "messages: expected an integer from 0 to "),
-        (f"{TRIAL}&bytes={1 << 63}", "bytes: expected an integer from 0 to "),
-        (f"{TRIAL}&attempt=0", "attempt: expected an integer from 1"),
-        (f"{TRIAL}&kind=read", "kind: expected publish or dispatch"),
-        (f"{TRIAL}&headers=2", "headers: expected 0 or 1"),
-        ("group=trial&headers=1", "headers: expected tenant and namespace beside it, got group"),
-        (f"{TRIAL}&deny=200", "deny: expected one of 403, 429, 503"),
-        (f"{TRIAL}&size=1", "size: unknown parameter; expected one of tenant, "),
-        (f"{TRIAL}&messages=0&messages=1", "query: expected each parameter once"),
-        ("deny=403", "tenant: expected a tenant and a namespace, or a group, got nothing"),
-    ],
-)
-async def test_a_malformed_question_is_400(door: Door, query: str, reason: str) -> None:
-    answer = await door.call("GET", f"{CHECK}?{query}")
-    assert answer.status == 400
-    assert answer.reason.startswith(reason)
-    assert door.daemon.asked == []
-
-
-async def test_without_a_query_and_headers_nobody_is_named(door: Door) -> None:
-    assert (await door.call("GET", CHECK)).status == 400
-
-
-async def test_an_unknown_group_is_404(door: Door) -> None:
-    assert (await door.call("GET", f"{CHECK}?group=nobody")).status == 404
-
-
 async def test_neighbouring_paths_are_no_check(door: Door) -> None:
     assert (await door.send("GET", f"{CHECK}s?{TRIAL}")).status == 404
 

@@ -46,28 +46,3 @@ async def test_it_names_the_group_and_the_dimension_that_cut(running: RunningDae
     assert level["refused_last_minute"]["by_messages"]["requests"] == 3
     assert level["messages"]["quota"] == 8
     assert level["messages"]["tokens"] < 0
-
-
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ("", "tenant"),
-        ("tenant=acme", "namespace"),
-        (f"{NAMES}&tpic=eu", "tpic"),
-        (f"{NAMES}&tenant=other", "tenant"),
-        (f"{NAMES}&kind=both", "kind"),
-        (f"{NAMES}&kind=", "kind"),
-        (f"{NAMES}&topic=", "topic"),
-        (f"{NAMES}&topic=persistent://other/orders/eu", "topic"),
-        (f"{NAMES}&subscription=s", "subscription"),
-        (f"{NAMES}&topic=eu&subscription=", "subscription"),
-        ("tenant=a%20b&namespace=orders", "tenant"),
-        ("tenant=&namespace=orders", "tenant"),
-    ],
-)
-async def test_what_is_malformed_is_400_and_named(
-    running: RunningDaemon, query: str, named: str
-) -> None:
-    answer = await call(running, "GET", f"/v1/explain?{query}")
-    assert answer.status == 400
-    assert answer.reason.startswith(named)

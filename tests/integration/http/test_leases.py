@@ -1,11 +1,9 @@
 """`/v1/leases` over a real socket: amounts, renewals, releases, refusals, faults.
 
-Not covered: how much a lease gets and what goes back (tests/unit/core/leases).
+Not covered: faults (test_faults.py), how much a lease gets and what goes back (tests/unit/core/leases).
 """
 
 from typing import Any
-
-import pytest
 
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.bounds import Bounds, LeaseBounds
@@ -105,26 +103,6 @@ async def test_too_many_leases_are_503() -> None:
         answer = await door.call("POST", LEASES, ORDERS | WANTS)
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
         assert answer.reason == "leases: the daemon has 1 already, the most there may be"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"wants_messages_per_s": -1}, "wants_messages_per_s: expected a number from 0 to "),
-        ({"ttl_ms": 50}, "ttl_ms: expected milliseconds from 100 to 60000"),
-        ({"messages": 1}, "messages: unknown field; expected one of "),
-        ({"group": "gold"}, "group: expected either group, or tenant and namespace, got both"),
-    ],
-)
-async def test_a_malformed_lease_is_400(door: Door, fields: Any, reason: str) -> None:
-    answer = await door.call("POST", LEASES, ORDERS | WANTS | fields)
-    assert answer.status == 400
-    assert answer.reason.startswith(reason)
-
-
-async def test_an_unknown_group_is_404(door: Door) -> None:
-    assert (await door.call("POST", LEASES, {"group": "nobody"} | WANTS)).status == 404
 
 
 async def test_callers_with_tokens_are_told_apart(door: Door) -> None:

@@ -167,43 +167,6 @@ async def test_no_rate_takes_a_namespaces_away_and_leaves_a_topics_as_pulsar(
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "reason"),
-    [
-        ("dispatchRate", [], "body: expected a JSON object"),
-        ("dispatchRate", {"dispatchThrottlingRateInMsg": "many"}, "dispatchThrottlingRateInMsg: "),
-        ("publishRate", {"publishThrottlingRateInMsg": 1 << 31}, "publishThrottlingRateInMsg: "),
-        ("dispatchRate", {"relativeToPublishRate": "maybe"}, "relativeToPublishRate: "),
-        ("dispatchRate", dispatch(7, period_s=86_400), "dispatchThrottlingRateInMsg: expected at"),
-        ("backlogQuota", b"", "body: expected JSON"),
-        ("backlogQuota", b"null", "body: expected a JSON object"),
-        ("backlogQuota", {"limitTime": "x", "policy": "producer_exception"}, "limitTime: "),
-    ],
-)
-async def test_a_bad_body_is_400_and_changes_nothing(
-    door: Door, path: str, body: object, reason: str
-) -> None:
-    before = door.daemon.snapshot()
-
-    answer = await door.call("POST", f"{NAMESPACE}/{path}", body)
-
-    assert answer.status == 400
-    assert answer.reason.startswith(reason)
-    assert door.daemon.snapshot() is before
-
-
-@pytest.mark.parametrize(
-    "name", ["dispatchRate", "subscriptionDispatchRate", "publishRate", "backlogQuotaMap"]
-)
-async def test_what_nobody_named_is_404_in_pulsars_words(door: Door, name: str) -> None:
-    of_namespace = await door.call("GET", f"{NEW}/{name}")
-    assert (of_namespace.status, of_namespace.reason) == (404, "Namespace does not exist")
-    of_topic = await door.call("GET", f"/admin/v2/persistent/new/place/eu/{name}")
-    assert (of_topic.status, of_topic.reason) == (404, "Namespace not found")
-    deleted = await door.call("DELETE", f"{NEW}/{name.removesuffix('Map')}")
-    assert deleted.status == 404
-
-
-@pytest.mark.parametrize(
     ("path", "body"),
     [
         (f"{NEW}/dispatchRate", {}),
@@ -224,36 +187,6 @@ async def test_a_namespace_exists_once_anything_of_it_was_set(
     assert await shown(door, f"{NEW}/dispatchRate") is None
     assert await shown(door, "/admin/v2/namespaces/new") == ["new/place"]
     assert "new" in await shown(door, "/admin/v2/tenants")
-
-
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [
-        ("namespaces/ac%20me/x/dispatchRate", "Namespace"),
-        ("namespaces/ac%20me", "Tenant"),
-        ("persistent/acme/a%20b/eu/publishRate", "Topic"),
-        ("persistent/acme/x/non-persistent:%2F%2Facme%2Fx%2Feu/dispatchRate", "Topic"),
-        ("persistent/acme/x/persistent:%2F%2Facme%2Fy%2Feu/backlogQuotaMap", "Topic"),
-        ("persistent/acme/x/eu/a%0Ab/dispatchRate", "Subscription"),
-    ],
-)
-async def test_a_malformed_name_is_412_in_pulsars_words(door: Door, path: str, what: str) -> None:
-    answer = await door.call("GET", f"/admin/v2/{path}")
-
-    assert answer.status == 412
-    assert answer.reason.startswith(f"{what} name is not valid: ")
-
-
-@pytest.mark.parametrize("path", [f"{NAMESPACE}/dispatchRate", f"{TOPIC}/backlogQuota"])
-async def test_another_method_is_405(door: Door, path: str) -> None:
-    answer = await door.send("PUT", path, {})
-
-    assert answer.status == 405
-    assert {"DELETE", "POST"} <= set(answer.headers["Allow"].split(", "))
-
-
-async def test_another_path_is_404(door: Door) -> None:
-    assert (await door.send("GET", f"{NAMESPACE}/nothing")).status == 404
 
 
 # --- backlog quotas -------------------------------------------------------------------------------------
@@ -299,34 +232,11 @@ async def test_a_backlog_quota_is_read_as_pulsar_reads_it(
     assert await shown(door, f"{NAMESPACE}/backlogQuotaMap") == {"destination_storage": told}
 
 
-@pytest.mark.parametrize("policy", [{}, {"policy": None}, {"policy": "none"}, {"policy": ""}])
-@pytest.mark.parametrize("place", [NAMESPACE, TOPIC])
-async def test_a_backlog_quota_without_a_policy_is_400_in_pulsars_words(
-    door: Door, place: str, policy: dict[str, object]
-) -> None:
-    answer = await door.call("POST", f"{place}/backlogQuota", {"limitSize": 5} | policy)
-
-    assert answer.status == 400
-    assert answer.reason.startswith(
-        "Set namespace[acme/orders] backlog quota failed because the data validation failed. "
-        "the attribute policy cannot be null"
-    )
-
-
 async def test_no_backlog_quota_takes_a_topics_away_as_pulsar(door: Door) -> None:
     await done(door, "POST", f"{TOPIC}/backlogQuota", {"policy": "producer_exception"})
     await done(door, "POST", f"{TOPIC}/backlogQuota", b"null")
 
     assert await shown(door, f"{TOPIC}/backlogQuotaMap") == {}
-
-
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_an_unknown_type_of_backlog_quota_is_404_as_pulsar(door: Door, method: str) -> None:
-    path = f"{NAMESPACE}/backlogQuota?backlogQuotaType=sizes"
-    answer = await door.call(method, path, {"policy": "producer_exception"})
-
-    assert answer.status == 404
-    assert answer.reason.startswith("backlogQuotaType: expected destination_storage or message_age")
 
 
 async def test_applied_shows_for_each_type_the_quota_in_force(door: Door) -> None:
@@ -387,9 +297,3 @@ async def test_a_namespaces_policies_are_shown_as_pulsar_shows_them(door: Door) 
         "publishMaxMessageRate": {"standalone": publish(10)},
         "resource_group_name": "gold",
     }
-
-
-async def test_policies_of_a_namespace_that_nobody_named_are_404(door: Door) -> None:
-    answer = await door.call("GET", NEW)
-
-    assert (answer.status, answer.reason) == (404, "Namespace does not exist")

@@ -5,8 +5,6 @@ Not covered: what may go back (tests/unit/core/buckets/test_settle.py).
 
 import asyncio
 
-import pytest
-
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, open_door
 
@@ -43,27 +41,6 @@ async def test_a_name_that_nothing_limits_settles_nothing(door: Door) -> None:
     assert (
         await door.call("POST", SETTLE, {**READ, "tenant": "nobody", "bytes": 5})
     ).json == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"messages": 1.5}, "messages: expected an integer from -"),
-        ({"messages": 1 << 63}, "messages: expected an integer from -"),
-        ({"unused": 1}, "unused: unknown field; expected one of tenant, namespace, group"),
-        ({"group": "gold"}, "group: expected either group, or tenant and namespace, got both"),
-        ({"topic": "persistent://acme/other/eu"}, "topic: expected one of "),
-    ],
-)
-async def test_a_malformed_body_is_400(door: Door, fields: dict[str, object], reason: str) -> None:
-    answer = await door.call("POST", SETTLE, READ | fields)
-    assert answer.status == 400
-    assert answer.reason.startswith(reason)
-
-
-async def test_a_group_that_does_not_exist_is_404(door: Door) -> None:
-    answer = await door.call("POST", SETTLE, {"group": "nobody", "messages": 1})
-    assert answer.status == 404
 
 
 async def test_an_array_is_answered_in_order_with_each_fault_in_its_place(door: Door) -> None:
