@@ -2,7 +2,7 @@
 
 Laws: the spans of a pass meet without a gap and each row is in one part; whatever is lost of it, a
 receiver never forgets a row that it should hold, nor keeps one of a span that it received; after one pass
-that came whole it holds what the hash is of. Not covered: when a pass is made (test_full_state.py).
+that came whole it holds what the hash is of. Not covered: when a pass is made (tests/simulation).
 """
 
 import numpy as np

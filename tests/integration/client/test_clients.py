@@ -147,21 +147,6 @@ def test_what_threads_ask_at_the_same_moment_travels_together(running: RunningDa
     assert counts.calls < threads * each / 4
 
 
-async def test_who_leaves_gets_no_grant(running: RunningDaemon) -> None:
-    async with Client(settings_of(running.url)) as client:
-
-        async def leave() -> None:
-            async with asyncio.timeout(0):
-                await client.ask(Question(ORDERS, 7))
-
-        with pytest.raises(TimeoutError):
-            await leave()
-        await client.ask(Question(ORDERS))
-        while client.count().settled_messages == 0:
-            await client.ask(Question(ORDERS))
-        assert client.count().settled_messages == 7
-
-
 @pytest.mark.parametrize("leased", [False, True])
 async def test_who_leaves_in_the_turn_of_his_answer_gets_no_grant(
     leased: bool, running: RunningDaemon

@@ -2,7 +2,7 @@
 
 The daemon's own traffic (encoding, decoding, threads) and usage maps on each end of a real exchange; the
 sender's reports are cut by the core's functions. Not covered: when a broker sends its state
-(tests/unit/core/broker/test_full_state.py), loss (tests/property/test_report_parts.py), what the laws of the exchange are
+(tests/simulation), loss (tests/property/test_report_parts.py), what the laws of the exchange are
 (tests/contract/exchange).
 """
 

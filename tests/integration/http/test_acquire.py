@@ -132,6 +132,3 @@ async def test_an_arrays_faults_stand_in_their_place_and_are_counted(door: Door)
     assert [item.get("status") for item in answer.json] == [None, 400, 404]
     assert "Retry-After" not in answer.headers
     assert door.server.item_faults == {400: 1, 404: 1}
-
-
-# --- together ------------------------------------------------------------------------------------------

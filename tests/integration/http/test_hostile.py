@@ -6,8 +6,6 @@ Crowds of connections are in test_connections.py, unread answers in test_unread.
 import asyncio
 import logging
 import random
-import socket
-import struct
 from collections import Counter
 
 import msgspec
@@ -250,31 +248,7 @@ async def test_a_builtin_connection_error_inside_is_a_bug_not_a_client_that_left
     assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 500
 
 
-def reset(writer: asyncio.StreamWriter) -> None:
-    """Close with a RST, as a killed client does."""
-    sock: socket.socket = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.close()
-
-
 HALF = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
-
-
-async def test_a_client_that_does_not_wait_for_its_answer_is_no_error(
-    door: Door, caplog: pytest.LogCaptureFixture
-) -> None:
-    body = msgspec.json.encode([{"group": "idle"}] * 5000)
-    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
-    _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    writer.write(head + body)
-    await writer.drain()
-    reset(writer)
-
-    async with asyncio.timeout(60):
-        while not door.observed:
-            await door.send("GET", "/nowhere")
-
-    assert caplog.records == []
 
 
 @pytest.mark.slow

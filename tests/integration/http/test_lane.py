@@ -7,6 +7,7 @@ import asyncio
 import re
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,6 @@ from rgd.core.policies.records import Change
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import Door, open_door, read_answer
 from tests.integration.http.test_connections import figure, until
-from tests.integration.http.test_hostile import reset
 from tests.support.relayed_server import RelayedServer
 from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
@@ -35,6 +35,13 @@ LAST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 DATE = re.compile(rb"Date: [^\r]+")
 SECRET = "query-token"
 SECURED = Tokens({digest_of(SECRET): frozenset({Scope.QUERY})})
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a RST, as a killed client does."""
+    sock: socket.socket = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.close()
 
 
 def post(body: bytes, path: bytes = b"/v1/acquire", headers: bytes = b"") -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from rgd.adapters.http.scrapes import SCRAPES_MAX
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.answers import Health
-from tests.integration.http.door import METRICS_TYPE, Door, Observed, open_door
+from tests.integration.http.door import METRICS_TYPE, Door, open_door
 
 
 async def test_the_process_is_alive_even_when_it_is_not_ready(door: Door) -> None:
@@ -101,31 +101,6 @@ async def test_a_scrape_that_fails_is_500_and_leaves_room_for_the_next() -> None
         answers = [await door.call("GET", "/metrics") for _ in range(SCRAPES_MAX + 1)]
 
     assert [answer.status for answer in answers] == [500] * (SCRAPES_MAX + 1)
-
-
-async def test_every_answer_is_counted_under_its_route(door: Door) -> None:
-    calls: list[tuple[str, str, object]] = [
-        ("POST", "/v1/acquire", {"group": "gold"}),
-        ("POST", "/v1/acquire", {"group": "nobody"}),
-        ("POST", "/v1/acquire", b"?"),
-        ("GET", "/v1/groups/gold", None),
-        ("GET", "/v1/groups/nobody", None),
-        ("GET", "/nowhere", None),
-        ("PATCH", "/v1/acquire", None),
-    ]
-    for method, path, body in calls:
-        await door.send(method, path, body)
-
-    assert door.observed == [
-        Observed("/v1/acquire", 200),
-        Observed("/v1/acquire", 404),
-        Observed("/v1/acquire", 400),
-        Observed("/v1/groups/{group}", 200),
-        Observed("/v1/groups/{group}", 404),
-        Observed("other", 404),
-        Observed("other", 405),
-    ]
-    assert all(0 < seconds < 20 for seconds in door.seconds)
 
 
 async def test_a_page_of_many_mebibytes_comes_whole() -> None:

@@ -55,24 +55,6 @@ def test_a_quota_that_ends_is_averaged_over_the_time_it_was_there(
     assert (found["quota"], found["admitted"], found["utilisation"]) == (100, 150, 1.0)
 
 
-def test_a_starved_broker_is_named_with_its_time(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, "broker-1", (5, gold(50, 90)), (4, gold(90, 90)), (5, gold(50, 90)))
-    log(tmp_path, "broker-2", (5, gold(50, 90)), (4, gold(5, 90)), (5, gold(50, 90)))
-
-    found = read_logs(tmp_path).found()
-
-    assert (found["starved_intervals"], found["starved_s"]) == (1, 4.0)
-    assert found["starved"] == [
-        {
-            "broker": "broker-2",
-            "from_ms": START_MS + 5000,
-            "to_ms": START_MS + 9000,
-            "ratio": 0.1,
-        }
-    ]
-    assert [broker["starved_s"] for broker in found["brokers"]] == [0.0, 4.0]
-
-
 @pytest.mark.parametrize(("rounds", "starved_s"), [(3, 0.0), (4, 4.0)])
 @pytest.mark.parametrize("late_ms", [0, 5000])
 def test_a_broker_that_begins_to_use_a_group_is_starved_only_after_two_rounds(

@@ -10,71 +10,12 @@ import pyarrow as pa
 
 from rgd.analysis.discovery import Segment
 from rgd.analysis.rows import batches
-from rgd.analysis.schema import ROWS, arrow
 from rgd.analysis.segments import Contents, Damage, read_segment
-from rgd.core.units import Kind
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 
 def made(segment: Path, **options: Any) -> list[Any]:
     return list(batches("s", read_segment(Segment.of(segment), Contents("s")), **options))
-
-
-def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1", period_ms=2000, weight=2500)
-    maker.incarnation = (1 << 64) - 1
-    maker.round(
-        Usage(
-            "gold",
-            admitted=12.5,
-            wanted=20,
-            quota=100,
-            share=40,
-            admitted_bytes=1000,
-            kind=Kind.DISPATCH,
-        ),
-        isolated=True,
-    )
-    (batch,) = made(maker.close())
-
-    assert batch.schema == arrow(ROWS)
-    assert batch.to_pylist() == [
-        {
-            "segment": "s",
-            "offset": 0,
-            "index": 0,
-            "broker_timestamp": START_MS + 2000,
-            "broker": "broker-1",
-            "incarnation": "ffffffffffffffff",
-            "sequence": 1,
-            "period_ms": 2000.0,
-            "isolated": True,
-            "weight": 2500,
-            "peers": '{"broker-9": 7}',
-            "group": "gold",
-            "kind": "dispatch",
-            "topics": 1,
-            "admitted_messages": 12.5,
-            "admitted_bytes": 1000.0,
-            "wanted_messages": 20.0,
-            "wanted_bytes": 1000.0,
-            "admitted_messages_total": 25,
-            "admitted_bytes_total": 2000,
-            "wanted_messages_total": 40,
-            "wanted_bytes_total": 2000,
-            "refused_messages": 15,
-            "refused_bytes": 0,
-            "share_messages": 40.0,
-            "share_bytes": None,
-            "quota_messages": 100.0,
-            "quota_bytes": None,
-            "quota_messages_milli": 100_000,
-            "quota_bytes_milli": None,
-            "policy": "max-min",
-            "sent": True,
-            "damage": None,
-        }
-    ]
 
 
 def test_an_entry_without_broker_metadata_has_the_producers_time_and_no_index(

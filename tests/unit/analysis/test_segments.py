@@ -26,27 +26,6 @@ def times(found: list[Logged | Damage]) -> list[int]:
     return [(item.timestamp_ms - START_MS) // 1000 for item in found if isinstance(item, Logged)]
 
 
-def test_a_folder_is_searched_through_its_subfolders_and_gives_each_segment_once(
-    tmp_path: Path,
-) -> None:
-    for broker in ("broker-2", "broker-1"):
-        maker = LogMaker(tmp_path / "logs" / broker, broker)
-        maker.round(GOLD)
-        maker.roll()
-        maker.round(GOLD)
-        maker.close()
-    (tmp_path / "logs" / "daemon.log").write_text("not a segment")
-
-    found = find_segments([str(tmp_path), str(tmp_path / "logs" / "broker-1")])
-
-    assert [(Path(one.log).name, int(Path(one.name).stem)) for one in found] == [
-        ("broker-1", 0),
-        ("broker-1", 1),
-        ("broker-2", 0),
-        ("broker-2", 1),
-    ]
-
-
 def test_one_segment_file_may_have_any_name(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.round(GOLD)

@@ -103,9 +103,6 @@ def keep_value(known: Value, tries: list[Value]) -> Group:
     return gold(5)
 
 
-# --- what stands last --------------------------------------------------------------------------------
-
-
 # --- while it is not followed, or not read back ------------------------------------------------------
 
 

@@ -149,24 +149,6 @@ async def test_reports_of_all_senders_reach_the_core_with_their_publish_times() 
         assert house.neighbours.troubles() == {}
 
 
-async def test_a_heartbeat_a_period_shows_whether_the_topic_is_read() -> None:
-    world = World()
-    house = House(world, period_s=0)
-    stock = MemoryExchange(world.bus)
-    await stock.open()
-    tasks = [asyncio.ensure_future(work()) for work in house.neighbours.works().values()]
-    async with asyncio.timeout(TIMEOUT_S):
-        (payload, *_) = await stock.receive()
-        while not house.neighbours.senders:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
-    assert decode_stock_report(payload) == StockReport("rgd://me")
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await house.neighbours.close()
-    await stock.close()
-
-
 async def test_a_topic_that_cannot_be_joined_is_reported_and_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

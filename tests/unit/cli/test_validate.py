@@ -16,23 +16,6 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_valid_files_are_reported_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
-    groups = write(
-        tmp_path,
-        "groups.yaml",
-        "groups: {gold: {}}\nattach: {tenants: {a: gold}}\n"
-        "limits: {broker: {publish: {}}, topics: {'persistent://a/b/c': {}}}\n"
-        "backlog_quotas: {namespaces: {a/b: {size: {limit_bytes: 5}}}}",
-    )
-    settings = write(tmp_path, "rgd.yaml", "exchange: {round_ms: 500}")
-    outcome = rgd("validate", groups, settings)
-    assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == (
-        f"{groups}: ok (1 groups, 1 attachments, 2 limits, 1 backlog quotas)\n"
-        f"{settings}: ok (process settings)\n"
-    )
-
-
 @pytest.mark.parametrize("text", ["", "- a\n", "groupz: {}\n", "groups: {}\nhttp: {}\n", "5"])
 def test_a_file_of_neither_kind_or_of_both_is_a_fault(rgd: Rgd, tmp_path: Path, text: str) -> None:
     path = write(tmp_path, "some.yaml", text)

@@ -222,30 +222,6 @@ def test_bytes_are_reported_where_bytes_were_cut(running: RunningDaemon) -> None
     assert any(" refused 1 request, 0 messages, 70MB on " in line for line in details(view))
 
 
-def test_a_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> None:
-    view = explained(running)
-    quota = {
-        "type": "destination_storage",
-        "size_bytes": 10_000_000,
-        "age_s": None,
-        "action": "producer_exception",
-        "set_at": {"scope": "namespace", "name": "acme/orders"},
-        "enforced": False,
-    }
-    view["backlog_quotas"] = [
-        quota,
-        quota | {"type": "message_age", "size_bytes": None, "age_s": 3600, "enforced": True},
-        quota | {"size_bytes": None},
-    ]
-    size, age, nothing = list(remarks(view))[-3:]
-    assert size == (
-        "backlog quota destination_storage 10MB, producer_exception, set for namespace "
-        "acme/orders; without effect: nobody reports the backlog here"
-    )
-    assert age.endswith("message_age 3,600 s, producer_exception, set for namespace acme/orders")
-    assert "destination_storage unlimited" in nothing
-
-
 def test_leases_are_reported(running: RunningDaemon) -> None:
     view = explained(running)
     leases = {"leases": 2, "wants": {"messages": 30.0, "bytes": 0.0}}

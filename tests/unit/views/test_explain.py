@@ -145,33 +145,3 @@ def test_answers_are_the_same_whether_or_not_somebody_asks_why(split: TopicSplit
         if step % 50 == 49:
             for one in (quiet, asked):
                 one.broker.limiter.end_round(now)
-
-
-def test_every_level_that_lowers_a_subscriptions_reads_is_shown_not_only_the_last() -> None:
-    at = desk(
-        PolicySnapshot(
-            limits=Limits(
-                broker=LocalLimit(dispatch=rates(200)),
-                topics={TOPIC: LocalLimit(dispatch=rates(240))},
-                subscriptions={(TOPIC, "audit"): LocalLimit(dispatch=rates(160))},
-            )
-        )
-    )
-    name = Request(Kind.DISPATCH, namespace=NAMESPACE, topic=TOPIC, subscription="audit")
-    assert why(at, name).throttled is None
-    ask(at, name._replace(messages=100, partial=True))
-    view = why(at, name).throttled
-    assert view is not None
-    assert [(one.level, one.messages_events, one.bytes_events) for one in view.levels] == [
-        ("broker", 1, 0),
-        ("resource_group", 0, 0),
-        ("topic", 0, 0),
-        ("subscription", 1, 0),
-    ]
-    assert (view.messages, view.bytes, view.throttled_s) == (60, 0, 0)
-    later = why(at, name, NOW + 1000).throttled
-    assert later is not None
-    # A message more is there after 1/160 s, and the answer said so in whole milliseconds.
-    assert later.throttled_s == 0.007
-    assert why(at, name._replace(kind=Kind.PUBLISH)).throttled is None
-    assert why(at, name._replace(subscription="other")).throttled is None

@@ -121,9 +121,6 @@ def test_names_that_say_nothing_or_contradict_are_refused_by_field(
     assert str(caught.value).startswith(f"{field}: expected ")
 
 
-# --- one question --------------------------------------------------------------------------------------
-
-
 # --- arrays --------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rgd.adapters.http.byte_limits import FREE_BYTES, BodyBudget, HeldBody, UnreadAnswers
-from rgd.adapters.http.errors import Overloaded, reply_to
+from rgd.adapters.http.errors import Overloaded
 
 
 def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
@@ -15,19 +15,6 @@ def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
     held.free()
     held.free()
     assert budget.used == 0
-
-
-def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
-    budget = BodyBudget(100)
-    first, second = HeldBody(budget), HeldBody(budget)
-    first.grow_to(FREE_BYTES + 60)
-    with pytest.raises(Overloaded, match=r"http\.bodies_max_bytes") as caught:
-        second.grow_to(FREE_BYTES + 41)
-    answer = reply_to(caught.value)
-    assert answer is not None
-    assert answer.headers["Retry-After"] == "1"
-    second.grow_to(FREE_BYTES + 40)
-    assert budget.used == 100
 
 
 def test_what_is_small_passes_while_large_bodies_hold_the_whole_budget() -> None:

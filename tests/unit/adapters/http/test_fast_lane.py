@@ -3,8 +3,6 @@
 What it answers is in tests/integration/http/test_lane.py.
 """
 
-import asyncio
-
 import pytest
 
 from rgd.adapters.http.chunks import CHUNKS_MAX
@@ -64,21 +62,3 @@ async def test_a_head_that_does_not_end_is_refused(looks: list[int]) -> None:
     for _ in range(HEAD_BYTES_MAX // 1000 + 1):
         one.receive(b"GET / HTTP/1.1\r\n".ljust(1000, b"a") if not looks else b"a" * 1000)
     assert one.statuses == [431]
-
-
-@pytest.mark.parametrize(
-    ("path", "is_going_on"),
-    [("/later", False), ("/read", False), ("/stream", False), ("/change", True)],
-)
-async def test_work_ends_with_its_client_unless_it_administers(
-    path: str, *, is_going_on: bool
-) -> None:
-    one = OneConnection()
-    one.receive(b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" % path.encode())
-    await asyncio.sleep(0)
-    (answer,) = one.waiting
-    one.transport.close()
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert answer.cancelled() != is_going_on
-    one.answer()

@@ -7,7 +7,6 @@ Tiers are a folder and a bucket on an S3 server; time is the test's.
 
 import random
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from rgd.adapters.usagelog.reader import read_entries
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tier_state import TierLag, TierState, lag_of
 from rgd.adapters.usagelog.tiering import (
-    TierAlarm,
     TierDeleted,
     Uploader,
 )
@@ -143,32 +141,6 @@ def test_a_log_that_counts_again_is_kept_and_reported(world: World, tier_place: 
     assert lag is not None
     assert lag.upload_segments == len(world.closed())
     assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
-
-
-@pytest.mark.parametrize(
-    ("limits", "is_emptied"), [(Limits(retention_ms=200), False), (Limits(retention_bytes=1), True)]
-)
-@pytest.mark.parametrize("is_restarted", [True, False])
-def test_a_log_that_counts_again_is_reported_where_retention_deleted_what_it_counted(
-    world: World, tier_place: str, limits: Limits, is_emptied: bool, is_restarted: bool
-) -> None:
-    world.write()
-    uploader = world.uploader(Objects(tier_place), limits=limits, local_s=0, delete_delay_s=0)
-    uploader.cycle()
-    held = Objects(tier_place).names(uploader.tier.prefix)
-    assert (uploader.state.segments == ()) is is_emptied
-    for path in (*world.folder.glob("*.log"), *world.folder.glob("*.idx")):
-        path.unlink()
-    later = [replace(one, timestamp_ms=one.timestamp_ms + STEP_MS * COUNT) for one in pendings(50)]
-    write_log(world.folder, later, SETTINGS)
-    if is_restarted:
-        uploader = world.uploader(Objects(tier_place), limits=limits, local_s=0)
-    with pytest.raises(TierConflict, match="other entries than this log from index 0 on"):
-        uploader.cycle()
-    lag = uploader.lag(T0)
-    assert lag is not None
-    assert lag.upload_records == world.closed()[-1].last_index + 1
-    assert Objects(tier_place).names(uploader.tier.prefix) == held
 
 
 def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> None:
@@ -331,24 +303,6 @@ def test_a_single_record_that_was_uploaded_is_no_lag() -> None:
     assert lag_of(state, closed, [], T0).upload_records == 1
     state = state.with_uploaded(TieredSegment(1, 1, T0, T0, 10, 0))
     assert lag_of(state, closed, [], T0).upload_records == 0
-
-
-def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path: Path) -> None:
-    blocker = tmp_path / "file"
-    blocker.write_bytes(b"")
-    world.write()
-    uploader = world.uploader(Objects(str(blocker / "tier")))
-    uploader.start()
-    try:
-        world.await_events(1)
-        blocker.unlink()
-        world.await_events(2)
-    finally:
-        uploader.stop()
-    told = [event.trouble for event in world.events if isinstance(event, TierAlarm)]
-    assert [trouble is None for trouble in told] == [False, True]
-    assert uploader.trouble is None
-    assert len(segments_in(world.folder)) == 1
 
 
 def test_a_request_that_hangs_is_reported_while_it_does(world: World, tier_place: str) -> None:

@@ -7,7 +7,6 @@ in test_full_disk.py. Not covered: how long `append` takes (bench/usagelog.py).
 import asyncio
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path, load_marks
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.ports.usagelog import Fsync, LogLocked
+from rgd.ports.usagelog import LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
 from tests.unit.adapters.usagelog.conftest import Alarms
 from tests.unit.adapters.usagelog.logs import (
@@ -28,7 +27,6 @@ from tests.unit.adapters.usagelog.logs import (
     payload_of,
     payloads_in,
     pendings,
-    read,
     segments_in,
     write_log,
 )
@@ -76,32 +74,6 @@ async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
     await log.flush()
     assert (log.appended, log.lost) == (2, 1)
     assert [len(payload) for payload in payloads_in(tmp_path / "log")] == [PAYLOAD_MAX, 1]
-
-
-@pytest.mark.parametrize("fsync", list(Fsync))
-async def test_a_folder_that_is_removed_is_made_again_and_indexes_continue(
-    make_log: MakeLog, tmp_path: Path, alarms: Alarms, fsync: Fsync
-) -> None:
-    log = make_log(tmp_path / "root" / "log", retry_ms=1, fsync=fsync)
-    await log.open()
-    append(log, 0, 1)
-    await log.flush()
-    shutil.rmtree(tmp_path / "root")
-    append(log, 2)
-    assert (await alarms.next()).trouble is not None
-    # What was offered after the removal is kept and written to the new folder.
-    assert (await alarms.next()).trouble is None
-    append(log, 3, 4)
-    await log.flush()
-    assert (log.lost, log.trouble) == (0, None)
-    entries, damaged = read(tmp_path / "root" / "log")
-    assert [(item.entry.index, item.entry.payload) for item in entries] == [
-        (number, payload_of(number)) for number in (2, 3, 4)
-    ]
-    assert damaged == []
-    second = make_log(tmp_path / "root" / "log")
-    with pytest.raises(LogLocked):
-        await second.open()
 
 
 async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(

@@ -106,21 +106,6 @@ async def in_plane(connected: socket.socket, act: Callable[[PlaneEnd], Awaitable
     return await asyncio.to_thread(lambda: uvloop.run(run()))
 
 
-async def test_what_is_told_and_asked_is_done_in_order() -> None:
-    async def act(plane: PlaneEnd) -> Any:
-        found = []
-        for burst_ns in range(1, 100):
-            plane.tell(LocalGate.set_depth, burst_ns)
-            plane.tell_host("hear", burst_ns)
-            found.append((plane.ask(depth), plane.ask_host("hear", "asked")))
-        return found
-
-    async with linked() as (_, host, _, connected):
-        found = await in_plane(connected, act)
-        assert found == [(of, 2 * of) for of in range(1, 100)]
-        assert host.heard[::2] == [*range(1, 100)]
-
-
 async def test_what_is_told_arrives_without_an_ask() -> None:
     async def act(plane: PlaneEnd) -> None:
         plane.tell_host("hear", "told")
@@ -196,23 +181,6 @@ async def test_notes_are_taken_in_a_turn_of_their_own() -> None:
         await plane
 
 
-async def test_requests_are_served_between_two_messages() -> None:
-    async def act(plane: PlaneEnd) -> None:
-        for _ in range(100):
-            plane.tell(work)
-        plane.ask_host("hear", "done")
-
-    async with linked() as (_, host, _, connected):
-        plane = asyncio.ensure_future(in_plane(connected, act))
-        turns = 0
-        while not host.heard:
-            turns += 1
-            await asyncio.sleep(0)
-        await plane
-    # 50 ms of work, at most some 1.5 ms in a turn.
-    assert turns >= 100 * TURN_NS / 2 / (1.5 * TURN_NS)
-
-
 async def test_without_a_gate_the_plane_is_told() -> None:
     ends = []
 
@@ -235,26 +203,6 @@ async def test_a_gate_that_goes_while_nobody_asks_is_noticed() -> None:
         PlaneEnd(theirs, on_end=ended.set)
         ours.close()
         await ended.wait()
-
-
-async def test_nothing_of_a_closed_link_is_done_or_sent() -> None:
-    async def act(plane: PlaneEnd) -> None:
-        for _ in range(20):
-            plane.tell(work)
-        plane.tell_host("hear", "too late")
-        plane.flush()
-        with pytest.raises(LinkEnded):
-            plane.ask(depth)
-
-    async with linked() as (end, host, errors, connected):
-        plane = asyncio.ensure_future(in_plane(connected, act))
-        while end.received_at is None:  # noqa: ASYNC110 -- the end tells nobody
-            await asyncio.sleep(0)
-        end.close()
-        end.note("hear", "nobody is there")
-        await plane
-        assert host.heard == []
-        assert not errors.counts
 
 
 async def test_a_note_that_raises_costs_no_other() -> None:

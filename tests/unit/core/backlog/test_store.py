@@ -94,19 +94,3 @@ def test_a_check_goes_through_the_topics_in_slices() -> None:
     visited = check_in_slices(house)
     assert max(visited) <= BOUNDS.backlog.slice_topics
     assert sum(visited) == BOUNDS.backlog.slice_topics + 1
-
-
-def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
-    house = House()
-    house.report(
-        *(replace(FULL, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))
-    )
-    house.store.ask()
-    house.store.work(s(1))
-    assert (house.store.is_checking, house.store.next_check) == (True, 2)
-    house.store.ask()
-    house.store.work(s(1))
-    assert house.store.checks == 1
-    house.store.work(s(2))
-    house.store.work(s(2))
-    assert (house.store.checks, house.store.began_at) == (2, s(2))

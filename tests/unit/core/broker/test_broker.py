@@ -9,15 +9,12 @@ import pytest
 from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Append
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import Ask, Hello, Sender
-from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Pair
 from tests.support.columns import advertised_hash
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
-from tests.unit.core.values import advertised, key, ms, rates, report, usage
+from tests.unit.core.values import advertised, ms, rates, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
 LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
@@ -33,9 +30,6 @@ def test_before_its_start_a_broker_sends_nothing_and_needs_no_wake(desk: Desk) -
     assert not desk.ask(1, at=5000)
     assert desk.wake(5000) == ()
     assert desk.stop(5000) == ()
-
-
-# Rounds.
 
 
 # Rounds of many groups.
@@ -87,47 +81,7 @@ def test_messages_between_the_pieces_are_applied_at_once(live: Desk) -> None:
     assert len(rest.rows) == 2 * BOUNDS.rounds.piece_rows + 1
 
 
-# Early reports.
-
-
-def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_interval(
-    live: Desk,
-) -> None:
-    assert live.ask(200, at=2300)
-    assert not live.ask(1, at=2310)
-    # At once: the last event was before.
-    assert live.wake_at == 2005
-    (first,) = reports(live.wake(2310))
-    # 201 messages in the least period that a rate is reckoned over.
-    many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000))
-    assert first.rows == UsageColumns.of(many)
-    assert first.rows_hash == advertised_hash(first.rows)
-    assert live.rests_until(2410)
-    live.ask(9, at=2350)
-    assert live.wake(2409) == ()
-    (second,) = reports(live.wake(2410))
-    # And 210 since the first of them, of which 200 were granted, in 110 ms.
-    assert [row.wanted for row in second.rows] == [Pair(1_910_000)]
-    assert live.read_back(2411) == ()
-    assert live.rests_until(3000)
-
-
 # Answers.
-
-
-def test_a_hello_and_an_ask_are_answered_with_everything_advertised(live: Desk) -> None:
-    live.ask(20, at=2100)
-    live.run(2100, 3000)
-    for message, at in ((Hello(LATER), 3100), (Ask(LATER, "b1"), 3400)):
-        live.hear(message, at)
-        assert live.rests_until(at + 200)
-        assert live.wake(at + 199) == ()
-        (answer,) = reports(live.wake(at + 200))
-        assert answer.full
-        assert answer.rows == advertised(live.broker.rounds) != NO_USAGE
-        assert answer.rows_hash == advertised_hash(answer.rows)
-        live.read_back(at + 205)
-    assert live.rests_until(4000)
 
 
 def test_whoever_asks_whether_we_live_waits_for_the_least_interval_and_any_word_will_do(

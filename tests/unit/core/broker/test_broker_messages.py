@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Hello, Sender
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import share_out
 from rgd.core.units import Kind
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, reports
+from tests.unit.core.broker.desk import ME, Desk
 from tests.unit.core.values import key, ms, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
@@ -50,40 +49,12 @@ def test_a_word_of_ours_that_comes_late_or_twice_changes_nothing(live: Desk) -> 
     assert live.rests_until(5000)
 
 
-def test_after_a_lost_message_everything_is_sent_again(live: Desk) -> None:
-    live.ask(20, at=2010)
-    live.wake(3000)
-    live.said.clear()
-    live.ask(20, at=3010)
-    (heartbeat,) = reports(live.wake(4000))
-    assert heartbeat.rows == NO_USAGE
-    assert live.read_back(4005) == ()
-    assert live.rests_until(4005)
-    (again,) = reports(live.wake(4005))
-    assert again.full
-    assert live.read_back(4010) == ()
-    assert set(live.broker.usage.rows(key())) == {"b1"}
-    assert live.rests_until(5000)
-
-
 def test_a_full_report_that_lacks_rows_is_not_sent_again_at_once(live: Desk) -> None:
     """Else a broker with more rows than a map takes would never be silent again."""
     while live.broker.identity.sequence < 9:
         live.broker.identity.next_sequence()
     live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), sender=ME), 2100)
     assert live.rests_until(3000)
-
-
-# Rates.
-
-
-# Policies.
-
-
-# The end.
-
-
-# Places.
 
 
 # Self-checks.

@@ -60,6 +60,3 @@ def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
     desk.hear(replace(report("b3", full=True), members=3), 710)
     # Nobody else needs to be told of: the start is over before two rounds.
     assert desk.believes() is Mode.LIVE
-
-
-# The start, with the exchange out of reach.

@@ -17,7 +17,6 @@ from rgd.core.broker.events import (
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.decision import Decision
 from rgd.core.counts.counters import NO_SLOT
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import GroupKey
@@ -77,26 +76,6 @@ def test_until_it_is_answered_a_group_has_an_equal_part_of_its_quota() -> None:
     # The peer wants 300, so an equal part is not the fair one.
     assert house.share() == house.broker.shares(key())["b1"] != rates(500)
     assert house.slot() != NO_SLOT
-
-
-@pytest.mark.parametrize("late_ms", [0, 1, 40])
-def test_rounds_are_those_of_a_gate_that_calls(late_ms: float) -> None:
-    houses = House(notes=False), House(notes=True)
-    for house in houses:
-        granted = 0
-        for at in range(40):
-            answer = house.ask(20)
-            assert isinstance(answer, Decision)
-            granted += answer.messages
-            if at == 0:
-                house.wait(late_ms)
-                house.answer()
-            house.wait(50 if at else 50 - late_ms)
-        assert granted == 40 * 20
-        house.wait(3000)
-    direct, noted = houses
-    assert noted.known() == direct.known()
-    assert len([one for one in noted.effects if isinstance(one, Append)]) >= 2
 
 
 def test_a_group_that_was_deleted_meanwhile_is_forgotten() -> None:

@@ -113,9 +113,6 @@ def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(liv
     assert live.believes() is Mode.LIVE
 
 
-# Away.
-
-
 # Yielding.
 
 

@@ -114,9 +114,3 @@ def test_a_group_that_went_and_came_back_is_counted_from_zero() -> None:
     house.end(2000)
     assert house.logged().admitted_total.messages == 10
     assert house.logged().usage.admitted.messages > 0
-
-
-# Groups for which there is no place.
-
-
-# The end.

@@ -25,15 +25,6 @@ def house() -> Iterator[House]:
 # Live: the usage map.
 
 
-# Whether a change of ours moves a share.
-
-
-# Whether a group is short.
-
-
-# Who is known.
-
-
 # The other modes.
 
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Publish
+from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import (
     GroupsAsked,
     GroupsResumed,
@@ -23,7 +23,7 @@ from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request
 from rgd.core.counts.counters import NO_SLOT
-from rgd.core.exchange.messages import Ask, Report, Sender
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.policies.model import UNLIMITED, BacklogAction, Group, Limit, OnIsolation, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from tests.unit.core.broker.own_reader import OwnReader
@@ -111,47 +111,6 @@ def house() -> House:
     house.wait(6000, asking=10)
     assert house.mode() is Mode.LIVE
     return house
-
-
-def test_nothing_is_counted_again_and_totals_go_on(house: House) -> None:
-    granted = house.gate.limiter.state(key()).counters.messages  # type: ignore[union-attr]  # it was asked
-    house.lose()
-    house.wait(500, asking=0)
-    for _ in range(30):
-        house.ask(10)
-    house.take_over()
-    before = house.gate.limiter.state(key()).counters  # type: ignore[union-attr]
-    admitted, refused = before.messages, before.refused_messages
-    assert admitted >= granted
-    house.wait(1000, asking=10)
-    (record,) = [one.record for one in house.effects if isinstance(one, Append)]
-    (row,) = record.rows
-    counters = house.gate.limiter.state(key()).counters  # type: ignore[union-attr]
-    assert row.admitted_total.messages == counters.messages
-    assert row.usage.admitted.messages / 1000 == pytest.approx(
-        counters.messages - admitted, rel=0.03
-    )
-    assert row.refused.messages == counters.refused_messages - refused
-    assert sum(refused.messages for _level, refused in row.refused_by) == row.refused.messages
-
-
-def test_peers_keep_the_former_rows_until_a_round_was_measured(house: House) -> None:
-    share = house.share()
-    house.lose()
-    house.take_over()
-    house.wait(990, asking=10)
-    assert house.mode() is Mode.STARTING
-    assert house.share() == share
-    assert not house.reports()
-    # What it asks all peers for is their state; a hello would say that it has no rows.
-    assert isinstance(house.effects[0], Publish)
-    assert house.effects[0].message == Ask(SETTINGS.sender, "b1")
-    house.wait(20, asking=10)
-    first, last = house.reports()
-    assert (first.full, first.more) == (False, True)
-    assert (last.full, last.more, len(last.rows)) == (True, False, 1)
-    assert house.mode() is Mode.LIVE
-    assert house.share().messages == pytest.approx(share.messages, rel=0.01)
 
 
 def test_without_policies_a_plane_takes_none_from_its_gate(house: House) -> None:

@@ -4,11 +4,11 @@ import pytest
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
-from rgd.core.buckets.decision import Decision, Name, OverBacklog, Request, Together
+from rgd.core.buckets.decision import Decision, OverBacklog, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Dimension, Kind
+from rgd.core.units import Dimension
 from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, ms, rates
 
@@ -56,18 +56,3 @@ def test_what_was_refused_lately_is_known_while_it_is_blocked(limiter: Limiter) 
     assert recent.total(Dimension.BYTES, ms(2))[:3] == (1, 0, 2)
     limiter.block(TOPIC, None)
     assert limiter.blocked.recent(TOPIC) is None
-
-
-def test_many_are_never_granted_together_with_a_blocked_one(limiter: Limiter) -> None:
-    def together(topic: str) -> Together:
-        name: Name = Kind.PUBLISH, None, NAMESPACE, topic, None
-        one = Together(name)
-        one.count = 1
-        return one
-
-    for topic in (TOPIC, TOPIC + "2"):
-        is_granted(limiter, ASKED._replace(topic=topic))
-    assert limiter.grant_together([together(TOPIC), together(TOPIC + "2")], ms(1))
-    limiter.block(TOPIC, HELD)
-    is_granted(limiter)
-    assert not limiter.grant_together([together(TOPIC + "2"), together(TOPIC)], ms(1))

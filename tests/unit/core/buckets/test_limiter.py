@@ -108,12 +108,6 @@ def test_too_much_for_a_later_level_is_reported_before_an_earlier_one_refuses() 
     assert state(one).refused.total() == 0
 
 
-# Parts.
-
-
-# Shadows.
-
-
 # What counts as wanted.
 
 
@@ -147,9 +141,3 @@ def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
     assert level.would_grant("a", 1, START) == (24, COUNT_MAX)
     level.would_grant("b", 1, START)
     assert level.would_grant("a", 1, START) == (COUNT_MAX, COUNT_MAX)
-
-
-# Telling the peers.
-
-
-# Shares.

@@ -85,9 +85,6 @@ def test_the_totals_count_the_open_window() -> None:
     assert meter.totals() == (Pair(12, 3), Pair(15, 1))
 
 
-# The measured rate.
-
-
 # Jumps.
 
 

@@ -96,9 +96,6 @@ def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
         assert len(peers._left) == min(1 + place, 10)  # noqa: SLF001 -- what bounds memory
 
 
-# Weights.
-
-
 # Claims.
 
 

@@ -13,8 +13,6 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import GroupKey
-from rgd.core.units import Kind, Pair
-from tests.support.columns import advertised_hash
 from tests.unit.core.values import held, key, report, usage
 
 IDLE = usage(0)
@@ -117,22 +115,3 @@ def test_rows_that_come_and_go_for_ever_take_no_more_room() -> None:
         sizes.append(usage_map.nbytes)
     assert sizes[-1] == sizes[5]
     assert usage_map.brokers() == set()
-
-
-ROWS = [usage(10), usage(5, group="trial"), usage(7, kind=Kind.DISPATCH)]
-
-
-def test_the_hash_tells_any_difference_that_lasts() -> None:
-    different = [
-        [],
-        ROWS,
-        ROWS[:2],
-        [usage(10, group="other"), *ROWS[1:]],
-        [usage(10, kind=Kind.DISPATCH), *ROWS[1:]],
-        [usage(10, topics=2), *ROWS[1:]],
-        [usage(10, 9), *ROWS[1:]],
-        [usage(11, 10), *ROWS[1:]],
-        [usage(10, size=1), *ROWS[1:]],
-        [replace(usage(10), admitted=Pair(10_000, 1)), *ROWS[1:]],
-    ]
-    assert len({advertised_hash(rows) for rows in different}) == len(different)

@@ -4,22 +4,20 @@ A steady broker's reports have numbers in one table of names (`rgd.wire.name_dic
 Not covered: any such reports in any order (tests/property/test_usage_map_arena.py).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.exchange.columns import Codes, Ints, UsageColumns
+from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
 from tests.support.columns import advertised_hash
 from tests.unit.core import values
-from tests.unit.core.values import held, key, usage
+from tests.unit.core.values import usage
 
 COUNT = BOUNDS.exchange.hashed_rows_max + 44
 
@@ -42,37 +40,6 @@ def again(before: Report, rows: list[UsageRow], **changes: object) -> Report:
     assert told.groups == tuple(before.rows.groups)
     same = replace(told, groups=before.rows.groups)
     return replace(before, rows=same, **changes)  # type: ignore[arg-type]
-
-
-def check(usage_map: UsageMap, broker: str, rows: list[UsageRow]) -> None:
-    """What is held of a broker is what it told."""
-    assert usage_map.rows_of(broker) == {key(row.group): held(row) for row in rows}
-    assert usage_map.hash_of(broker) == advertised_hash(rows)
-
-
-def test_a_name_is_looked_up_once_whatever_part_of_the_groups_a_report_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usage_map = UsageMap()
-    first = report("b1", *many(1))
-    looked_up: list[str] = []
-    find_all = usage_map.index.find_all
-
-    def counted(groups: Sequence[str], kinds: Codes) -> Ints:
-        looked_up.extend(groups)
-        return find_all(groups, kinds)
-
-    monkeypatch.setattr(usage_map.index, "find_all", counted)
-    usage_map.apply(first)
-    assert set(looked_up) == set(first.rows.groups)
-    looked_up.clear()
-    for begin in range(0, COUNT, 50):
-        rows = many(2, first=begin, count=min(50, COUNT - begin))
-        some = first.rows.groups[begin : begin + 50]
-        told = replace(first, rows=replace(UsageColumns.of(*rows), groups=some))
-        assert len(usage_map.apply(told)) == len(rows)
-    assert looked_up == []
-    check(usage_map, "b1", many(2))
 
 
 # What is hashed.

@@ -16,7 +16,6 @@ from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.gate import looks
 from rgd.core.gate.local import GateSettings, LocalGate
-from rgd.core.leases.leases import LeaseEvent
 from rgd.core.leases.model import LeaseRequest
 from rgd.core.policies.model import (
     Attachments,
@@ -28,7 +27,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
+from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
 from tests.unit.core.values import NAMESPACE, TOPIC, key, ms, rates
 
 SETTINGS = GateSettings(250 * NS_PER_MS, 10_000, NS_PER_S, 100 * NS_PER_MS)
@@ -119,28 +118,6 @@ def test_a_look_may_be_asked_from_another_process(
     assert (come, type(come)) == (answer, type(answer))
     assert gate.ask(asked[0], *asked[1]) == answer
     assert (gate.limiter.resolved_total, gate.news.touched_slots()) == before
-
-
-def test_what_looks_see(gate: LocalGate) -> None:
-    [gold, shadow, idle, unknown] = gate.ask(looks.groups, *ASKED[looks.groups])
-    assert gold is not None
-    assert shadow is not None
-    assert (gold.quota, gold.share) == (rates(100, 1000), rates(100, 1000))
-    assert dict(gold.refused)[Level.BACKLOG, Dimension.MESSAGES] == 3
-    assert (gold.over is not None, shadow.shadow_refused is not None) == (True, True)
-    assert (idle, unknown) == (None, None)
-    read = gate.ask(looks.name, *ASKED[looks.name])
-    [subscription], [group, unused] = read.limits, read.groups
-    assert subscription is not None
-    assert group is not None
-    assert (subscription.buckets, unused) == ((looks.Bucket(5, 4.6), None), None)
-    assert subscription.refused[0].requests > 0
-    assert (group.part, group.soft is not None) == (rates(100), True)
-    assert gate.ask(looks.leases).events[LeaseEvent.GRANTED] == 1
-    assert [name for name, _ in gate.ask(looks.leased)] == [key(), key("shadow")]
-    assert gate.ask(looks.blocked_topics, 20) == [(HELD, QuotaType.SIZE)]
-    assert gate.ask(looks.blocked_topics, 0) == []
-    assert gate.ask(looks.ungoverned).granted == 50
 
 
 def test_a_list_comes_in_pages_of_one_moment(gate: LocalGate) -> None:
