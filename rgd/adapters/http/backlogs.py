@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 from rgd.adapters.http.answers import ItemReason, Reason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec, read
 from rgd.adapters.http.paging import PAGE_BYTES, PAGE_QUERY, page_names, page_of
 from rgd.adapters.http.plane_errors import STATUS, BacklogMissing, BacklogsFull
 from rgd.adapters.http.reply import (
@@ -193,81 +193,43 @@ def backlog_endpoints(backlogs: Backlogs) -> Iterator[Endpoint]:
 
 
 def _of_one_topic(backlogs: Backlogs) -> Iterator[Endpoint]:
-    full = {503: ResponseSpec("There is no room for the backlog of a further topic.", Reason)}
-    bad = {400: ResponseSpec("A name or the body is malformed; the field is named.", Reason)}
+    about = "A topic's broker says how its backlog stands; learns what to skip."
+    answers = {
+        200: ResponseSpec("Taken; what to skip, and whether to publish.", PushAnswer),
+        400: ResponseSpec("A name or the body is malformed; the field is named.", Reason),
+        503: ResponseSpec("There is no room for the backlog of a further topic.", Reason),
+    }
     yield Endpoint(
-        method="PUT",
-        path=_TOPIC,
-        scope=Scope.QUERY,
-        handler=backlogs.put,
-        summary="A topic's broker says how its backlog stands; learns what to skip.",
-        body=BacklogBody,
-        answers={
-            200: ResponseSpec("Taken; what to skip, and whether to publish.", PushAnswer),
-            **bad,
-            **full,
-        },
+        "PUT", _TOPIC, Scope.QUERY, about, answers, handler=backlogs.put, body=BacklogBody
     )
-    yield Endpoint(
-        method="GET",
-        path=_TOPIC,
-        scope=Scope.READ,
-        handler=backlogs.get,
-        summary="A topic's backlog, its oldest message, and its quota.",
-        answers={
-            200: ResponseSpec("As the last check found it.", BacklogView),
-            **BAD_NAME,
-            404: ResponseSpec("Nobody reported it, or not lately.", Reason),
-        },
-    )
-    yield Endpoint(
-        method="DELETE",
-        path=_TOPIC,
-        scope=Scope.QUERY,
-        handler=backlogs.delete,
-        summary="The topic is served elsewhere now.",
-        answers={204: ResponseSpec("It is forgotten, if it was pushed."), **BAD_NAME},
-    )
+    about = "A topic's backlog, its oldest message, and its quota."
+    found = ResponseSpec("As the last check found it.", BacklogView)
+    unknown = ResponseSpec("Nobody reported it, or not lately.", Reason)
+    yield read(_TOPIC, backlogs.get, about, {200: found, **BAD_NAME, 404: unknown})
+    about = "The topic is served elsewhere now."
+    answers = {204: ResponseSpec("It is forgotten, if it was pushed."), **BAD_NAME}
+    yield Endpoint("DELETE", _TOPIC, Scope.QUERY, about, answers, handler=backlogs.delete)
 
 
 def _of_many(backlogs: Backlogs) -> Iterator[Endpoint]:
+    body, about = ArrayOf(BacklogItem), "The same for many topics, in an array."
+    answers = {
+        200: ResponseSpec("In order.", ArrayOf(AnyOf((PushAnswer, ItemReason)))),
+        400: ResponseSpec("The body is no array of objects.", Reason),
+        413: ResponseSpec("The body or the array is too large.", Reason),
+    }
+    yield Endpoint("POST", _ALL, Scope.QUERY, about, answers, handler=backlogs.post, body=body)
+    about = "What is to be skipped: a page of topics, each subscription an entry."
+    page = ResponseSpec("By topic.", list[EvictionView], headers_if_any=("Link",))
+    yield read(_EVICTIONS, backlogs.evictions, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
+    about = "An eviction that was named was carried out: it counts in the metrics."
+    answers = {
+        204: ResponseSpec("Counted, once for each report of the topic."),
+        404: ResponseSpec("No eviction of this subscription is named now.", Reason),
+        **BAD_BODY,
+    }
     yield Endpoint(
-        method="POST",
-        path=_ALL,
-        scope=Scope.QUERY,
-        handler=backlogs.post,
-        summary="The same for many topics, in an array.",
-        body=ArrayOf(BacklogItem),
-        answers={
-            200: ResponseSpec("In order.", ArrayOf(AnyOf((PushAnswer, ItemReason)))),
-            400: ResponseSpec("The body is no array of objects.", Reason),
-            413: ResponseSpec("The body or the array is too large.", Reason),
-        },
-    )
-    yield Endpoint(
-        method="GET",
-        path=_EVICTIONS,
-        scope=Scope.READ,
-        handler=backlogs.evictions,
-        summary="What is to be skipped: a page of topics, each subscription an entry.",
-        query=PAGE_QUERY,
-        answers={
-            200: ResponseSpec("By topic.", list[EvictionView], headers_if_any=("Link",)),
-            **BAD_PAGE,
-        },
-    )
-    yield Endpoint(
-        method="POST",
-        path=_EVICTIONS,
-        scope=Scope.QUERY,
-        handler=backlogs.confirm,
-        summary="An eviction that was named was carried out: it counts in the metrics.",
-        body=EvictionBody,
-        answers={
-            204: ResponseSpec("Counted, once for each report of the topic."),
-            404: ResponseSpec("No eviction of this subscription is named now.", Reason),
-            **BAD_BODY,
-        },
+        "POST", _EVICTIONS, Scope.QUERY, about, answers, handler=backlogs.confirm, body=EvictionBody
     )
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rgd.adapters.http.reply import JSON, Handler, HotHandler, StreamHandler
@@ -53,7 +53,7 @@ class Query:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One call of the API."""
 
@@ -66,6 +66,7 @@ class Endpoint:
     summary: str
     #: By status. Those that any call may give are added by `openapi`.
     answers: Mapping[int, ResponseSpec]
+    _: KW_ONLY
     #: Of the plane; None: connections answer it (`hot`).
     handler: Handler | None = None
     #: The type of its JSON body; None: it takes none.
@@ -90,3 +91,14 @@ class Endpoint:
             takes_query=bool(self.query),
             handler=handler,
         )
+
+
+def read(
+    path: str,
+    handler: Handler,
+    summary: str,
+    answers: Mapping[int, ResponseSpec],
+    query: tuple[Query, ...] = (),
+) -> Endpoint:
+    """A GET that shows something to whoever has the scope `read`."""
+    return Endpoint("GET", path, Scope.READ, summary, answers, handler=handler, query=query)

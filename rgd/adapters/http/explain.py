@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.bodies import AKind, Name
-from rgd.adapters.http.endpoint import Endpoint, Query, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint, Query, ResponseSpec, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
@@ -22,7 +22,6 @@ from rgd.core.buckets.decision import Request
 from rgd.core.policies.names import check_subscription, namespace_of, topic_of
 from rgd.core.units import Kind
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 from rgd.views.model import ExplainView
 from rgd.views.why_words import words_of
 
@@ -61,26 +60,14 @@ class Explain:
         return json_reply(replace(view, words=words_of(to_builtins(view))))
 
 
-def explain_endpoints(explain: Explain) -> tuple[Endpoint, ...]:
+def explain_endpoint(explain: Explain) -> Endpoint:
     """The one call."""
-    return (
-        Endpoint(
-            method="GET",
-            path="/v1/explain",
-            scope=Scope.READ,
-            handler=explain.answer,
-            summary="Why is a name limited? Every limit that applies, in the order of decision.",
-            query=_QUERY,
-            answers={
-                200: ResponseSpec(
-                    "The limits, and what each refused in the last minute.", ExplainView
-                ),
-                400: ResponseSpec(
-                    "A parameter is missing, malformed or unknown; it is named.", Reason
-                ),
-            },
-        ),
-    )
+    about = "Why is a name limited? Every limit that applies, in the order of decision."
+    answers = {
+        200: ResponseSpec("The limits, and what each refused in the last minute.", ExplainView),
+        400: ResponseSpec("A parameter is missing, malformed or unknown; it is named.", Reason),
+    }
+    return read("/v1/explain", explain.answer, about, answers, _QUERY)
 
 
 def _name_of(query: Mapping[str, str]) -> Request:

@@ -7,11 +7,11 @@ their token no longer counts.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec, read
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.paging import PAGE_QUERY, page_names, page_of
 from rgd.adapters.http.reply import (
@@ -117,50 +117,23 @@ class Live:
         return encoded, message
 
 
-def live_endpoints(live: Live) -> tuple[Endpoint, ...]:
+def live_endpoints(live: Live) -> Iterator[Endpoint]:
     """The calls."""
-    return (
-        Endpoint(
-            method="GET",
-            path=LIVE,
-            scope=Scope.READ,
-            handler=live.view,
-            stream=live.stream,
-            summary="The whole cluster as this daemon knows it; with Accept: text/event-stream a stream of it.",
-            answers={
-                200: ResponseSpec(
-                    "The newest snapshot; in a stream one each round, as `data`.",
-                    LiveView,
-                    also=EVENT_STREAM,
-                ),
-            },
-        ),
-        Endpoint(
-            method="GET",
-            path=LIVE_GROUPS,
-            scope=Scope.READ,
-            handler=live.groups,
-            summary="A page of groups by name, with the rows that they have in /v1/live.",
-            query=PAGE_QUERY,
-            answers={
-                200: ResponseSpec("The rows.", ArrayOf(PressureView), headers_if_any=("Link",)),
-                **BAD_PAGE,
-            },
-        ),
-        Endpoint(
-            method="GET",
-            path=f"{LIVE_GROUPS}/{{group}}",
-            scope=Scope.READ,
-            handler=live.group,
-            summary="One group with all its brokers, and its last ten minutes.",
-            answers={200: ResponseSpec("The group.", LiveGroupView), **BAD_NAME, **NO_GROUP},
-        ),
-        Endpoint(
-            method="GET",
-            path="/v1/live/events",
-            scope=Scope.READ,
-            handler=live.events,
-            summary="The last events of the daemon's log, oldest first.",
-            answers={200: ResponseSpec("The events.", ArrayOf(EventView))},
-        ),
+    about = (
+        "The whole cluster as this daemon knows it; with Accept: text/event-stream a stream of it."
     )
+    newest = ResponseSpec(
+        "The newest snapshot; in a stream one each round, as `data`.", LiveView, also=EVENT_STREAM
+    )
+    yield Endpoint(
+        "GET", LIVE, Scope.READ, about, {200: newest}, handler=live.view, stream=live.stream
+    )
+    about = "A page of groups by name, with the rows that they have in /v1/live."
+    page = ResponseSpec("The rows.", ArrayOf(PressureView), headers_if_any=("Link",))
+    yield read(LIVE_GROUPS, live.groups, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
+    about = "One group with all its brokers, and its last ten minutes."
+    answers = {200: ResponseSpec("The group.", LiveGroupView), **BAD_NAME, **NO_GROUP}
+    yield read(f"{LIVE_GROUPS}/{{group}}", live.group, about, answers)
+    about = "The last events of the daemon's log, oldest first."
+    answers = {200: ResponseSpec("The events.", ArrayOf(EventView))}
+    yield read("/v1/live/events", live.events, about, answers)

@@ -6,12 +6,13 @@ after `ENTRIES_BYTES_MAX` bytes. `next_index` is where to go on, and what to ack
 The log itself is `rgd.ports.log_door`'s; here are only names and numbers.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, ResponseSpec
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, ResponseSpec, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.shown import cut
@@ -118,52 +119,28 @@ class Log:
         return From(_number(query.get("index", "0"), "index", 0, NUMBER_MAX))
 
 
-def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
+def log_endpoints(log: Log) -> Iterator[Endpoint]:
     """The calls."""
-    return (
-        Endpoint(
-            method="GET",
-            path="/v1/log/entries",
-            scope=Scope.READ,
-            handler=log.entries,
-            summary="Entries of the usage log from an index, a time or a cursor, oldest first.",
-            query=_QUERY,
-            answers={
-                200: ResponseSpec("The entries, and where to go on.", EntriesView),
-                400: ResponseSpec(
-                    "A parameter is malformed, unknown or contradicts another.", Reason
-                ),
-                403: ResponseSpec("`expose=true`, and the daemon does not allow it.", Reason),
-                **_NO_CURSOR,
-                **_NO_DISK,
-            },
-        ),
-        Endpoint(
-            method="GET",
-            path="/v1/log/cursors",
-            scope=Scope.READ,
-            handler=log.cursors,
-            summary="How far the readers of the usage log have come, and what they hold back.",
-            answers={200: ResponseSpec("By name.", ArrayOf(CursorView))},
-        ),
-        Endpoint(
-            method="PUT",
-            path=CURSOR,
-            scope=Scope.ADMIN,
-            handler=log.acknowledge,
-            summary="Acknowledge entries of the usage log: retention need not wait for them.",
-            body=CursorBody,
-            answers={200: ResponseSpec("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK},
-        ),
-        Endpoint(
-            method="DELETE",
-            path=CURSOR,
-            scope=Scope.ADMIN,
-            handler=log.forget,
-            summary="Forget a reader of the usage log.",
-            answers={204: ResponseSpec("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK},
-        ),
+    about = "Entries of the usage log from an index, a time or a cursor, oldest first."
+    answers = {
+        200: ResponseSpec("The entries, and where to go on.", EntriesView),
+        400: ResponseSpec("A parameter is malformed, unknown or contradicts another.", Reason),
+        403: ResponseSpec("`expose=true`, and the daemon does not allow it.", Reason),
+        **_NO_CURSOR,
+        **_NO_DISK,
+    }
+    yield read("/v1/log/entries", log.entries, about, answers, _QUERY)
+    about = "How far the readers of the usage log have come, and what they hold back."
+    answers = {200: ResponseSpec("By name.", ArrayOf(CursorView))}
+    yield read("/v1/log/cursors", log.cursors, about, answers)
+    about = "Acknowledge entries of the usage log: retention need not wait for them."
+    answers = {200: ResponseSpec("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK}
+    yield Endpoint(
+        "PUT", CURSOR, Scope.ADMIN, about, answers, handler=log.acknowledge, body=CursorBody
     )
+    about = "Forget a reader of the usage log."
+    answers = {204: ResponseSpec("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK}
+    yield Endpoint("DELETE", CURSOR, Scope.ADMIN, about, answers, handler=log.forget)
 
 
 def _parameters(call: Call) -> dict[str, str]:

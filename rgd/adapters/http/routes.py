@@ -7,14 +7,14 @@ written in `pulsar_admin.routes`, what connections answer themselves in `hot`.
 `HEAD` goes wherever `GET` goes and is not listed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rgd.adapters.http.backlogs import Backlogs, backlog_endpoints
 from rgd.adapters.http.bodies import GroupBody
-from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
-from rgd.adapters.http.explain import Explain, explain_endpoints
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec, read
+from rgd.adapters.http.explain import Explain, explain_endpoint
 from rgd.adapters.http.groups import BROKERS, GROUPS, ONE_GROUP, Groups
 from rgd.adapters.http.hot import HOT
 from rgd.adapters.http.live import Live, live_endpoints
@@ -23,7 +23,7 @@ from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
-from rgd.adapters.http.scrapes import Scrapes, scrape_endpoints
+from rgd.adapters.http.scrapes import Scrapes, scrape_endpoint
 from rgd.adapters.http.usual import (
     BAD_BODY,
     BAD_NAME,
@@ -63,115 +63,48 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *HOT,
         *_groups(doors.groups),
         *_group_changes(doors.groups),
-        *_brokers(doors.groups),
-        *explain_endpoints(doors.explain),
+        _brokers(doors.groups),
+        explain_endpoint(doors.explain),
         *backlog_endpoints(doors.backlogs),
         *(log_endpoints(doors.log) if doors.log else ()),
         *((*live_endpoints(live), *page_endpoints(doors.needs_token)) if live else ()),
         *pulsar_admin.endpoints(doors.pulsar_admin),
-        *scrape_endpoints(doors.scrapes),
+        scrape_endpoint(doors.scrapes),
         _description(doors.openapi),
     )
 
 
 def _groups(groups: Groups) -> tuple[Endpoint, ...]:
+    page = ResponseSpec("The groups, by name.", list[GroupView], headers_if_any=("Link",))
+    about = "A page of groups: quota, share, usage map."
+    one = {200: ResponseSpec("The group.", GroupView), **BAD_NAME, **NO_GROUP}
+    about_one = "One group: quota, this broker's share, every row of the usage map."
     return (
-        Endpoint(
-            method="GET",
-            path=GROUPS,
-            scope=Scope.READ,
-            handler=groups.list,
-            summary="A page of groups: quota, share, usage map.",
-            query=PAGE_QUERY,
-            answers={
-                200: ResponseSpec(
-                    "The groups, by name.", list[GroupView], headers_if_any=("Link",)
-                ),
-                **BAD_PAGE,
-            },
-        ),
-        Endpoint(
-            method="GET",
-            path=ONE_GROUP,
-            scope=Scope.READ,
-            handler=groups.get,
-            summary="One group: quota, this broker's share, every row of the usage map.",
-            answers={200: ResponseSpec("The group.", GroupView), **BAD_NAME, **NO_GROUP},
-        ),
+        read(GROUPS, groups.list, about, {200: page, **BAD_PAGE}, PAGE_QUERY),
+        read(ONE_GROUP, groups.get, about_one, one),
     )
 
 
-def _group_changes(groups: Groups) -> tuple[Endpoint, ...]:
-    return (
-        Endpoint(
-            method="PUT",
-            path=ONE_GROUP,
-            scope=Scope.ADMIN,
-            handler=groups.put,
-            summary="Create a group, or replace it whole.",
-            body=GroupBody,
-            answers={
-                200: ResponseSpec("The group, in force here.", GroupView),
-                **BAD_BODY,
-                **NOT_NOW,
-            },
-        ),
-        Endpoint(
-            method="PATCH",
-            path=ONE_GROUP,
-            scope=Scope.ADMIN,
-            handler=groups.patch,
-            summary="Change what the body says of a group, and keep the rest.",
-            body=GroupBody,
-            answers={
-                200: ResponseSpec("The group, in force here.", GroupView),
-                201: ResponseSpec("The group, which is new, in force here.", GroupView),
-                **BAD_BODY,
-                **NOT_NOW,
-            },
-        ),
-        Endpoint(
-            method="DELETE",
-            path=ONE_GROUP,
-            scope=Scope.ADMIN,
-            handler=groups.delete,
-            summary="Delete a group that nothing is attached to.",
-            answers={
-                **DONE,
-                **BAD_NAME,
-                **NO_GROUP,
-                **NOT_NOW,
-                **IN_USE,
-            },
-        ),
-    )
+def _group_changes(groups: Groups) -> Iterator[Endpoint]:
+    scope = Scope.ADMIN
+    answers = {200: ResponseSpec("The group, in force here.", GroupView), **BAD_BODY, **NOT_NOW}
+    about = "Create a group, or replace it whole."
+    yield Endpoint("PUT", ONE_GROUP, scope, about, answers, handler=groups.put, body=GroupBody)
+    new = ResponseSpec("The group, which is new, in force here.", GroupView)
+    about = "Change what the body says of a group, and keep the rest."
+    answers = {**answers, 201: new}
+    yield Endpoint("PATCH", ONE_GROUP, scope, about, answers, handler=groups.patch, body=GroupBody)
+    about = "Delete a group that nothing is attached to."
+    answers = {**DONE, **BAD_NAME, **NO_GROUP, **NOT_NOW, **IN_USE}
+    yield Endpoint("DELETE", ONE_GROUP, scope, about, answers, handler=groups.delete)
 
 
-def _brokers(groups: Groups) -> tuple[Endpoint, ...]:
-    return (
-        Endpoint(
-            method="GET",
-            path=BROKERS,
-            scope=Scope.READ,
-            handler=groups.brokers,
-            summary="A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects.",
-            query=PAGE_QUERY,
-            answers={
-                200: ResponseSpec(
-                    "The brokers, by name.", list[BrokerView], headers_if_any=("Link",)
-                ),
-                **BAD_PAGE,
-            },
-        ),
-    )
+def _brokers(groups: Groups) -> Endpoint:
+    about = "A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects."
+    page = ResponseSpec("The brokers, by name.", list[BrokerView], headers_if_any=("Link",))
+    return read(BROKERS, groups.brokers, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
 
 
 def _description(openapi: Handler) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path="/openapi.json",
-        scope=Scope.READ,
-        handler=openapi,
-        summary="This description.",
-        answers={200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])},
-    )
+    answers = {200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])}
+    return read("/openapi.json", openapi, "This description.", answers)

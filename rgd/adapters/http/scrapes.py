@@ -34,21 +34,11 @@ class Scrapes:
         return Reply(body=body, content_type=content_type)
 
 
-def scrape_endpoints(scrapes: Scrapes) -> tuple[Endpoint, ...]:
+def scrape_endpoint(scrapes: Scrapes) -> Endpoint:
     """The call."""
-    return (
-        Endpoint(
-            method="GET",
-            path="/metrics",
-            scope=Scope.READ,
-            handler=scrapes.answer,
-            is_probe=True,
-            summary="Metrics for Prometheus.",
-            answers={
-                200: ResponseSpec(
-                    "In the format that Accept asks for.", str, content_type="text/plain"
-                ),
-                503: ResponseSpec("Too many scrapes at once.", Reason, headers=("Retry-After",)),
-            },
-        ),
-    )
+    answers = {
+        200: ResponseSpec("In the format that Accept asks for.", str, content_type="text/plain"),
+        503: ResponseSpec("Too many scrapes at once.", Reason, headers=("Retry-After",)),
+    }
+    about, handler = "Metrics for Prometheus.", scrapes.answer
+    return Endpoint("GET", "/metrics", Scope.READ, about, answers, handler=handler, is_probe=True)

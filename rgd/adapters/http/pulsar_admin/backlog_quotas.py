@@ -5,8 +5,7 @@ changes the quota of one type and leaves the other alone. `applied` shows what i
 type the topic's quota, else its namespace's, else the default (`rgd.core.policies.precedence`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.http.errors import BadBody
@@ -17,13 +16,7 @@ from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaMap,
 )
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer, says_nothing
-from rgd.adapters.http.pulsar_admin.places import (
-    Named,
-    Naming,
-    check_known,
-    namespace_named,
-    topic_named,
-)
+from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply, says_true
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import (
@@ -45,52 +38,27 @@ _NOT_SET: Final = BacklogQuotas()
 _body = BodyDecoder(BacklogQuotaBody, names_once=False)
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogPlace:
-    """Where a quota may be set."""
-
-    naming: Naming
-    key: Callable[[Named], str]
-    #: What is set at the place itself.
-    own: Callable[[Backlogs, Named], BacklogQuotas | None]
-
-
-def _namespace(backlogs: Backlogs, named: Named) -> BacklogQuotas | None:
-    return backlogs.namespaces.get(named.namespace)
-
-
-def _topic(backlogs: Backlogs, named: Named) -> BacklogQuotas | None:
-    return backlogs.topics.get(named.topic)
-
-
-NAMESPACE = BacklogPlace(
-    namespace_named, lambda named: BACKLOG_NAMESPACE + named.namespace, _namespace
-)
-
-
-def topic(domain: str) -> BacklogPlace:
-    """A topic of `persistent` or `non-persistent`."""
-    return BacklogPlace(topic_named(domain), lambda named: BACKLOG_TOPIC + named.topic, _topic)
-
-
 class BacklogCalls:
     """Sets, shows and takes away backlog quotas at one sort of place."""
 
-    def __init__(self, daemon: Daemon, place: BacklogPlace) -> None:
+    def __init__(self, daemon: Daemon, naming: Naming) -> None:
         self._daemon = daemon
-        self._place = place
+        self._naming = naming
 
     async def get(self, call: Call) -> Reply:
         """The quotas that are set at the place, or with `applied` those in force there."""
-        named, snapshot = self._place.naming(call), self._daemon.snapshot()
+        named, snapshot = self._naming(call), self._daemon.snapshot()
         check_known(snapshot, named)
         if says_true(call, "applied"):
             return json_reply(self._applied(snapshot.backlogs, named))
-        return json_reply(told(self._place.own(snapshot.backlogs, named)))
+        backlogs = snapshot.backlogs
+        if named.topic:
+            return json_reply(told(backlogs.topics.get(named.topic)))
+        return json_reply(told(backlogs.namespaces.get(named.namespace)))
 
     async def put(self, call: Call) -> Reply:
         """Set the quota of one type, whole."""
-        named, which = self._place.naming(call), _type_of(call)
+        named, which = self._naming(call), _type_of(call)
         if named.topic and says_nothing(call.body):
             # As Pulsar, which takes a namespace's the same for a fault (500 there).
             quota = None
@@ -101,7 +69,7 @@ class BacklogCalls:
 
     async def delete(self, call: Call) -> Reply:
         """Take the quota of one type away."""
-        named, which = self._place.naming(call), _type_of(call)
+        named, which = self._naming(call), _type_of(call)
         check_known(self._daemon.snapshot(), named)
         await self._set(named, which, None)
         return NO_CONTENT
@@ -122,7 +90,8 @@ class BacklogCalls:
                 quotas = replace(quotas, age=quota)
             return None if quotas == _NOT_SET else quotas
 
-        await self._daemon.change(self._place.key(named), merge)
+        of_topic, of_namespace = BACKLOG_TOPIC + named.topic, BACKLOG_NAMESPACE + named.namespace
+        await self._daemon.change(of_topic if named.topic else of_namespace, merge)
 
 
 def told(quotas: BacklogQuotas | None) -> BacklogQuotaMap:

@@ -9,9 +9,7 @@ A form says how one kind of a `LocalLimit` is read, shown and taken away; the ot
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, Protocol
-
-from msgspec import Struct
+from typing import Final
 
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.pulsar_admin.bodies import (
@@ -38,8 +36,8 @@ _dispatch_body = BodyDecoder(DispatchRateBody, names_once=False)
 _publish_body = BodyDecoder(PublishRateBody, names_once=False)
 
 
-class RateForm(Protocol):
-    """One of Pulsar's two forms of a rate."""
+class DispatchForm:
+    """DispatchRate."""
 
     def read(self, body: bytes) -> Edit:
         """How a body changes a limit.
@@ -47,18 +45,6 @@ class RateForm(Protocol):
         Raises:
             BadBody: naming the field.
         """
-
-    def unset(self, limit: LocalLimit) -> LocalLimit:
-        """The limit without this kind."""
-
-    def shown(self, limit: LocalLimit) -> Struct | None:
-        """The limit in this form; None where this kind is not set."""
-
-
-class DispatchForm:
-    """DispatchRate."""
-
-    def read(self, body: bytes) -> Edit:
         said = _dispatch_body.decode(body)
         messages = integer(said.dispatch_throttling_rate_in_msg, _DISPATCH_MESSAGES, INT32_MAX)
         size = integer(said.dispatch_throttling_rate_in_byte, _DISPATCH_BYTES, INT64_MAX)
@@ -72,9 +58,11 @@ class DispatchForm:
         )
 
     def unset(self, limit: LocalLimit) -> LocalLimit:
+        """The limit without this kind."""
         return replace(NOT_SET, publish=limit.publish)
 
     def shown(self, limit: LocalLimit) -> DispatchRate | None:
+        """The limit in this form; None where this kind is not set."""
         if limit.dispatch is None:
             return None
         period_s = limit.dispatch_period_s
@@ -90,6 +78,11 @@ class PublishForm:
     """PublishRate."""
 
     def read(self, body: bytes) -> Edit:
+        """How a body changes a limit.
+
+        Raises:
+            BadBody: naming the field.
+        """
         said = _publish_body.decode(body)
         messages = integer(
             said.publish_throttling_rate_in_msg, "publishThrottlingRateInMsg", INT32_MAX
@@ -101,14 +94,19 @@ class PublishForm:
         return lambda limit: replace(limit, publish=rates)
 
     def unset(self, limit: LocalLimit) -> LocalLimit:
+        """The limit without this kind."""
         return replace(limit, publish=None)
 
     def shown(self, limit: LocalLimit) -> PublishRate | None:
+        """The limit in this form; None where this kind is not set."""
         if limit.publish is None:
             return None
         messages = min(units_over(limit.publish.messages), INT32_MAX)
         return PublishRate(messages, units_over(limit.publish.bytes))
 
+
+#: One of Pulsar's two forms of a rate.
+RateForm = DispatchForm | PublishForm
 
 DISPATCH: Final = DispatchForm()
 PUBLISH: Final = PublishForm()
