@@ -63,35 +63,6 @@ class Hold:
     `messages` and `bytes` are spent without looking further until `good_until`; the reserve lies beside them.
     """
 
-    __slots__ = (
-        "_base",
-        "_granted",
-        "bytes",
-        "expires_at",
-        "free_bytes",
-        "free_messages",
-        "good_until",
-        "grants",
-        "grants_at_call",
-        "is_due",
-        "is_low",
-        "is_over",
-        "last_call_at",
-        "lease_id",
-        "messages",
-        "name",
-        "no_lease_until",
-        "refresh_at",
-        "refusal",
-        "refused_until",
-        "reserve_bytes",
-        "reserve_messages",
-        "sent",
-        "waiting",
-        "wants_bytes",
-        "wants_messages",
-    )
-
     def __init__(self, name: Name, now: int) -> None:
         self.name = name
         self.messages = 0

@@ -1,43 +1,30 @@
 """A question that waits for its answer."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rgd.client.answers import Answer, Question
 
 OnAnswer = Callable[[Answer], None]
 
 
+@dataclass(slots=True, eq=False)
 class Ticket:
-    """A question that waits.
+    """A question that waits."""
 
-    Args:
-        question: what is asked.
-        deadline: when it is answered at the latest, monotonic ns.
-        on_answer: told of the answer, once.
-    """
-
-    __slots__ = (
-        "deadline",
-        "is_done",
-        "is_leased",
-        "on_answer",
-        "question",
-        "sends",
-        "was_granted",
-    )
-
-    def __init__(self, question: Question, deadline: int, on_answer: OnAnswer) -> None:
-        self.question = question
-        self.deadline = deadline
-        self.on_answer = on_answer
-        #: Whether it waited for a lease: a refusal then holds for the callers after it.
-        self.is_leased = False
-        #: How often it was sent, or waited for a renewal.
-        self.sends = 0
-        #: Answered, or nobody waits for it any longer.
-        self.is_done = False
-        #: Whether its caller was told that it may pass.
-        self.was_granted = False
+    question: Question
+    #: When it is answered at the latest, monotonic ns.
+    deadline: int
+    #: Told of the answer, once.
+    on_answer: OnAnswer
+    #: Whether it waited for a lease: a refusal then holds for the callers after it.
+    is_leased: bool = False
+    #: How often it was sent, or waited for a renewal.
+    sends: int = 0
+    #: Answered, or nobody waits for it any longer.
+    is_done: bool = False
+    #: Whether its caller was told that it may pass.
+    was_granted: bool = False
 
     def answer(self, answer: Answer) -> None:
         """Tell the caller."""

@@ -43,29 +43,6 @@ CLOSED: Final = 16
 class Connection(asyncio.Protocol):
     """One client."""
 
-    __slots__ = (
-        "_active_at",
-        "_body",
-        "_body_timer",
-        "_chunked",
-        "_guard",
-        "_has_ended",
-        "_idle_timer",
-        "_is_last",
-        "_is_partial",
-        "_is_reading",
-        "_lanes",
-        "_left",
-        "_left_bytes",
-        "_loop",
-        "_needed_bytes",
-        "_noted_until",
-        "_transport",
-        "_was_read",
-        "_why_not",
-        "_work",
-    )
-
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
         self._loop = lanes.loop

@@ -64,8 +64,6 @@ _LINE_END: Final = b"\r\n"
 class Lane(Connection):
     """A connection whose requests are answered."""
 
-    __slots__ = ("_heads",)
-
     def __init__(self, lanes: Lanes) -> None:
         super().__init__(lanes)
         self._heads: dict[bytes, Head] = {}

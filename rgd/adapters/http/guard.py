@@ -41,16 +41,6 @@ class Guard:
         force_close: has its owner answer nothing more, and close the transport.
     """
 
-    __slots__ = (
-        "_answer_timer",
-        "_bounds",
-        "_force_close",
-        "_head_timer",
-        "_loop",
-        "_transport",
-        "admission",
-    )
-
     def __init__(
         self,
         bounds: Bounds,

@@ -51,28 +51,6 @@ _CONNECTION: Final = re.compile(r"(?:^|,)[ \t]*(close|keep-alive)[ \t]*(?=,|$)")
 class Head:
     """A request's head, of which many requests of a connection have the same."""
 
-    __slots__ = (
-        "_raw_query",
-        "authorization",
-        "expects",
-        "handler",
-        "headers",
-        "is_head",
-        "is_last",
-        "is_old",
-        "is_probe",
-        "is_usual",
-        "length",
-        "method",
-        "path",
-        "query",
-        "raw_path",
-        "route",
-        "scope",
-        "tokens",
-        "waits",
-    )
-
     def __init__(self, method: str, target: str, headers: Mapping[str, str], length: int) -> None:
         self.method = method
         self.is_head = method == "HEAD"
