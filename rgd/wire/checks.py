@@ -11,16 +11,16 @@ from itertools import pairwise
 from operator import lt
 from typing import Final
 
-import numpy as np
-
 from rgd.core.errors import InvalidName
-from rgd.core.policies.names import NAME_MAX, check_entity
+from rgd.core.policies.names import ENTITY, NAME_MAX, check_entity
 from rgd.core.units import COUNT_MAX
 from rgd.wire.errors import Malformed, Reason
 
 #: Largest weight of a broker, in thousandths.
 WEIGHT_MAX: Final = 1_000_000_000
 
+#: Names of groups, one a line; nothing is tried twice.
+_GROUPS: Final = re.compile(rf"(?:{ENTITY.pattern}+\n)*+")
 _PRINTABLE: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{NAME_MAX}}}")
 
 
@@ -105,29 +105,10 @@ def _check_printable(name: str, what: str) -> str:
 
 
 def _are_groups(names: Sequence[str]) -> bool:
-    """Whether each name may be a group's: the right letters, and lines of the right length."""
+    """Whether each name may be a group's, by one look at all of them."""
     lines = "\n".join((*names, ""))
-    if not lines.isascii():
-        return False
-    letters = lines.encode()
-    ends = (np.frombuffer(letters, np.uint8) == ord("\n")).nonzero()[0]
-    lengths = ends.copy()
-    lengths[1:] -= ends[:-1] + 1
     return (
-        len(ends) == len(names)
-        and lengths.min(initial=1) >= 1
-        and lengths.max(initial=1) <= NAME_MAX
-        and not letters.translate(None, _GROUP_LETTERS)
+        max(map(len, names), default=0) <= NAME_MAX
+        and lines.count("\n") == len(names)
+        and _GROUPS.fullmatch(lines) is not None
     )
-
-
-def _is_group(name: str) -> bool:
-    try:
-        check_entity(name, "group")
-    except InvalidName:
-        return False
-    return True
-
-
-#: Every letter that a group's name may have (all are ASCII, and each alone is a name), and line ends.
-_GROUP_LETTERS: Final = b"\n" + bytes(code for code in range(128) if _is_group(chr(code)))

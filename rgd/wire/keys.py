@@ -69,15 +69,7 @@ def read_kinds(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Codes]:
     """Of each row: the place of its group among `count`, and its kind."""
     if count != len(proto.kinds):
         raise Malformed(Reason.BAD_COLUMNS, f"kinds: {len(proto.kinds)} for {count} groups")
-    written = proto.kinds
-    if written.count(1) == count:
-        # All rows publish, as in most reports.
-        return np.arange(count), np.zeros(count, np.uint8)
-    if written.count(_BOTH) == count:
-        check_rows(2 * count)
-        rows = np.arange(2 * count)
-        return rows >> 1, (rows & 1).astype(np.uint8)
-    bits = np.frombuffer(written, np.uint8)
+    bits = np.frombuffer(proto.kinds, np.uint8)
     if count and not 1 <= bits.min() <= bits.max() <= _BOTH:
         raise Malformed(Reason.BAD_NUMBER, "kinds: expected 1, 2 or 3")
     has_both = bits == _BOTH

@@ -12,7 +12,6 @@ The folder's files are in `embedded_folder`, the process in `embedded_process`.
 
 import asyncio
 import logging
-import os
 from pathlib import Path
 from typing import Final
 
@@ -230,4 +229,4 @@ class EmbeddedBroker:
             return
 
     def _write_record(self, port: int, broker_pid: int, *, is_ready: bool) -> None:
-        self._folder.write_record(BrokerRecord(port, os.getpid(), broker_pid, is_ready))
+        self._folder.write_record(BrokerRecord(port, broker_pid, is_ready))

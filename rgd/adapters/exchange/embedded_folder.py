@@ -40,8 +40,6 @@ class BrokerRecord:
     """The owner's last record of its broker."""
 
     port: int
-    #: The daemon that supervises the broker.
-    owner_pid: int
     broker_pid: int
     #: Whether the broker was seen to listen.
     is_ready: bool

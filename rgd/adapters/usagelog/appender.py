@@ -104,8 +104,9 @@ class Appender:
         self._encoder = LogEncoder(
             policies_bytes_max=min(POLICIES_BYTES_MAX, settings.segment_bytes // 2)
         )
-        #: What is left to write of pendings, by ordinal.
-        self._items: dict[int, deque[Item]] = {}
+        #: The pending that is being written, and what is left of it.
+        self._ordinal: int | None = None
+        self._items: deque[Item] = deque()
         #: Of the last entry written; a gap in sequence ids shows a loss.
         self._last_sequence = -1
         #: Sequence id of the payload with ordinal 0, known from the first `resume` on.
@@ -199,28 +200,14 @@ class Appender:
         self._is_ready = False
         self._lock.release()
 
-    def _items_of(self, pending: Pending) -> deque[Item] | None:
-        """What is left to write of a pending; None: it cannot be written."""
-        items = self._items.get(pending.ordinal)
-        if items is None:
-            try:
-                has_segment = self._segment is not None
-                items = deque(self._encoder.items_of(pending.item, has_segment=has_segment))
-            except Exception as error:  # noqa: BLE001 -- the next pending has nothing to do with it
-                self._give_up(error)
-                return None
-            self._items[pending.ordinal] = items
-        return items
-
     def _write_items(self, pending: Pending) -> None:
         """Write what is left of a pending; what cannot be encoded is given up."""
-        items = self._items_of(pending)
-        if not items:
-            self._settle(pending.ordinal)
-            return
-        for item in list(items):
+        if self._ordinal != pending.ordinal:
+            self._ordinal = pending.ordinal
+            self._items = self._items_of(pending)
+        while self._items:
             try:
-                entry = self._placed(item, pending)
+                entry = self._placed(self._items[0], pending)
             except (OSError, UsageLogError):
                 raise
             except Exception as error:  # noqa: BLE001 -- the next item has nothing to do with it
@@ -228,7 +215,17 @@ class Appender:
                 self._give_up(error)
             else:
                 self._put(entry, is_offered=True)
-            self._done(pending.ordinal)
+            self._items.popleft()
+        self._ordinal = None
+        self.settled += 1
+
+    def _items_of(self, pending: Pending) -> deque[Item]:
+        try:
+            has_segment = self._segment is not None
+            return deque(self._encoder.items_of(pending.item, has_segment=has_segment))
+        except Exception as error:  # noqa: BLE001 -- the next pending has nothing to do with it
+            self._give_up(error)
+            return deque()
 
     def _placed(self, item: Item, pending: Pending) -> Encoded:
         """Encode an item for the open segment, or for a new one if it does not fit."""
@@ -271,17 +268,6 @@ class Appender:
         self._last_sequence = entry.sequence_id
         if self._is_syncing:
             self._unsynced += 1
-
-    def _done(self, ordinal: int) -> None:
-        """One item of a pending is written, or given up."""
-        items = self._items[ordinal]
-        items.popleft()
-        if not items:
-            self._settle(ordinal)
-
-    def _settle(self, ordinal: int) -> None:
-        self._items.pop(ordinal, None)
-        self.settled += 1
 
     def _give_up(self, error: Exception) -> None:
         self.unwritable += 1

@@ -19,7 +19,7 @@ NAME_MAX: Final = 512
 SHOWN_CHARS_MAX: Final = 80
 
 #: The characters that Pulsar's NamedEntity allows in a tenant, namespace or group.
-_ENTITY: Final = re.compile(r"[-=:.\w]+", re.ASCII)
+ENTITY: Final = re.compile(r"[-=:.0-9A-Z_a-z]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 #: A partition's number as in Pulsar: an int32 without leading zeros. Other endings are part of the
 #: name.
@@ -35,7 +35,7 @@ def check_entity(name: str, field: str) -> str:
     Raises:
         InvalidName: naming `field` and what was expected.
     """
-    if len(name) > NAME_MAX or not _ENTITY.fullmatch(name):
+    if len(name) > NAME_MAX or not ENTITY.fullmatch(name):
         raise InvalidName(
             f"{field}: expected 1 to {NAME_MAX} letters, digits or any of - = : . _, got {_shown(name)}"
         )

@@ -294,7 +294,7 @@ async def test_an_orphan_of_an_earlier_daemon_is_ended_first(
     port = next(filter(is_port_free, folder.ports()))
     orphan = BrokerProcess(folder, find_binary(), port)
     await orphan.wait_until_ready()
-    folder.write_record(BrokerRecord(port, owner_pid=0, broker_pid=orphan.pid, is_ready=True))
+    folder.write_record(BrokerRecord(port, broker_pid=orphan.pid, is_ready=True))
     reaper = asyncio.create_task(_until(orphan.has_ended))  # what init does with a true orphan
     url = await broker(tmp_path).ensure()
     await reaper
@@ -308,7 +308,7 @@ async def test_a_pid_that_another_program_has_now_is_left_alone(
     stranger = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "input()", stdin=subprocess.PIPE
     )
-    record = BrokerRecord(30_000, owner_pid=0, broker_pid=stranger.pid, is_ready=True)
+    record = BrokerRecord(30_000, broker_pid=stranger.pid, is_ready=True)
     EmbeddedFolder(tmp_path).write_record(record)
     await broker(tmp_path).ensure()
     await stranger.communicate(b"\n")
