@@ -55,7 +55,8 @@ class EmbeddedBroker:
         self._package = package
         self._port: int | None = None
         self._process: BrokerProcess | None = None
-        self._is_owner = False
+        #: Whether it is this daemon that runs the broker.
+        self.is_owner = False
         self._started_at_s: float | None = None
         self._restarts_in_a_row = 0
         self._stopped = asyncio.Event()
@@ -66,11 +67,6 @@ class EmbeddedBroker:
         """The broker's URL; constant after `ensure`."""
         assert self._port is not None, "ensure() comes first"
         return f"pulsar://{LOOPBACK}:{self._port}"
-
-    @property
-    def is_owner(self) -> bool:
-        """Whether it is this daemon that runs the broker; only tests ask, because no rule needs it from outside."""
-        return self._is_owner
 
     @property
     def pid(self) -> int | None:
@@ -127,7 +123,7 @@ class EmbeddedBroker:
 
     async def _give_up_lost_folder(self) -> None:
         """Give the broker up if its folder is gone, because another daemon may own the new folder."""
-        if not (self._is_owner and self._folder.is_lock_gone()):
+        if not (self.is_owner and self._folder.is_lock_gone()):
             return
         _log.warning(
             "the folder %s of the embedded broker was removed or replaced; starting it again in a new one",
@@ -137,7 +133,7 @@ class EmbeddedBroker:
             process, self._process = self._process, None
             if process is not None:
                 await process.stop()
-            self._is_owner = False
+            self.is_owner = False
             self._folder.unlock()
 
     async def _start_or_join(self) -> bool:
@@ -148,9 +144,9 @@ class EmbeddedBroker:
         return True
 
     def _try_own(self) -> bool:
-        if not self._is_owner and self._folder.try_lock():
-            self._is_owner = True
-        return self._is_owner
+        if not self.is_owner and self._folder.try_lock():
+            self.is_owner = True
+        return self.is_owner
 
     async def _join(self) -> bool:
         record = self._folder.read_record()
@@ -215,7 +211,7 @@ class EmbeddedBroker:
             await process.stop()
             if self._port is not None:
                 self._write_record(self._port, 0, is_ready=False)
-        self._is_owner = False
+        self.is_owner = False
         self._folder.unlock()
 
     def _now_s(self) -> float:

@@ -86,14 +86,13 @@ def read_sources(
     sources: Sequence[Source], *, start: Position | None = None
 ) -> Iterator[LogEntry | DamagedEntry]:
     """Everything in the segments of one log."""
-    begin = 0
-    if start is not None:
-        names = [source.name for source in sources]
-        begin = names.index(str(start.path)) if str(start.path) in names else 0
-    for number, source in enumerate(sources[begin:]):
-        offset = start.offset if start is not None and number == 0 else 0
-        is_started = start is not None and source.name == str(start.path)
-        yield from read_segment(source, offset if is_started else 0)
+    names = [source.name for source in sources]
+    begin = offset = 0
+    if start is not None and str(start.path) in names:
+        begin, offset = names.index(str(start.path)), start.offset
+    for source in sources[begin:]:
+        yield from read_segment(source, offset)
+        offset = 0
 
 
 def read_segment(source: Source, offset: int = 0) -> Iterator[LogEntry | DamagedEntry]:

@@ -235,18 +235,9 @@ class Uploader:
         Raises:
             TierError, OSError: it did not work; what was done stays done.
         """
-        closed = self._closed()
-        with self._asking(is_copying=True):
-            self._look(closed)
-        # Until all of it is done, it is not known what is there.
-        self._is_listed = False
-        uploads = []
-        for segment in self._state.waiting(closed):
-            self._rest()
-            if self._is_over:
-                return
-            with self._asking(is_copying=True):
-                uploads.append(self._upload(segment))
+        uploads = list(self._carry())
+        if self._is_over:
+            return
         self._due_at = []
         self._drop_local()
         with self._asking(is_copying=False):
@@ -262,11 +253,7 @@ class Uploader:
         Raises:
             TierError, OSError: it did not work; what was done stays done.
         """
-        closed = self._closed()
-        self._look(closed)
-        for segment in self._state.waiting(closed):
-            self._rest()
-            uploaded = self._upload(segment)
+        for uploaded in self._carry():
             if progress is not None and uploaded is not None:
                 progress(uploaded)
 
@@ -287,6 +274,21 @@ class Uploader:
                 self._backoff.reset()
                 self._recover()
                 self._wake.wait(0 if is_last else self._pause_s())
+
+    def _carry(self) -> Iterator[TieredSegment | None]:
+        """Upload what the tier does not hold; None: one that is not on disk any more."""
+        closed = self._closed()
+        with self._asking(is_copying=True):
+            self._look(closed)
+        # Until all of it is done, it is not known what is there.
+        self._is_listed = False
+        for segment in self._state.waiting(closed):
+            self._rest()
+            if self._is_over:
+                return
+            with self._asking(is_copying=True):
+                uploaded = self._upload(segment)
+            yield uploaded
 
     @contextlib.contextmanager
     def _asking(self, *, is_copying: bool) -> Iterator[None]:

@@ -38,8 +38,6 @@ class Trimmer:
     clock: Callable[[], Nanos]
     #: Segments deleted so far.
     deleted: Counter[Reason] = field(default_factory=Counter)
-    #: Bytes of the closed segments.
-    closed_bytes: int = 0
     #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
     closed: tuple[ClosedSegment, ...] = ()
     _known: dict[int, ClosedSegment] = field(default_factory=dict)
@@ -75,7 +73,6 @@ class Trimmer:
         for removal in gone:
             self._delete(removal)
         self.closed = tuple(known[len(gone) :])
-        self.closed_bytes = sum(segment.size for segment in self.closed)
         return gone
 
     def sweep(self) -> None:

@@ -137,7 +137,7 @@ class SegmentedLog:
 
     @property
     def local_bytes(self) -> int:
-        return self._trimmer.closed_bytes + self._appender.active_bytes
+        return sum(one.size for one in self.closed) + self._appender.active_bytes
 
     @property
     def closed(self) -> tuple[ClosedSegment, ...]:
