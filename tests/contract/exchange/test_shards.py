@@ -1,4 +1,7 @@
-"""Shards on every exchange: topics apart from each other, and daemons that meet on several of them."""
+"""Shards on every exchange: topics apart from each other, and daemons that meet on several of them.
+
+Not covered: another number of shards by a rolling restart (tests/simulation/test_shards.py).
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -131,25 +134,3 @@ async def test_daemons_share_the_rows_of_the_shards_of_their_groups(
     samples = {(one.name, one.labels): one.value for one in Telemetry(first.daemon).samples()}
     assert not samples["rgd_reports_dropped_total", ("overflow",)]
     await _until(lambda: first.daemon.health().ready, ask)
-
-
-async def test_daemons_with_different_numbers_of_shards_hear_each_other(
-    add: Callable[[str, int], Member],
-) -> None:
-    members = [add("one", 1), add("four", 4)]
-
-    def ask() -> None:
-        for member in members:
-            member.ask(GROUPS)
-
-    await _until(
-        lambda: members[0].holds(members[1], GROUPS) and members[1].holds(members[0], GROUPS), ask
-    )
-    await _until(lambda: members[1].is_warm, ask)
-    # A restart with another number, as in a rolling change.
-    members[0].until.set()
-    members[0] = add("again", 4)
-    await _until(
-        lambda: members[0].holds(members[1], GROUPS) and members[1].holds(members[0], GROUPS), ask
-    )
-    await _until(lambda: not members[1].daemon.core.shards.is_whole, ask)

@@ -1,4 +1,4 @@
-"""States of 200,000 rows with long names, and bombs, over the bus in memory and the embedded broker.
+"""States of 200,000 rows with long names, and bombs, over the embedded broker.
 
 The daemon's own traffic (encoding, decoding, threads) and usage maps on each end of a real exchange; the
 sender's reports are cut by the core's functions. Not covered: when a broker sends its state
@@ -34,7 +34,7 @@ from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
 from tests.support import components
 from tests.support.errors import no_end
-from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.memory_bus import MemoryBus
 from tests.support.policy_tables import table
 from tests.support.whole_daemon import RgdDaemon, daemon_of
 
@@ -43,23 +43,20 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+pytestmark = pytest.mark.embedded
+
 GROUPS: Final = 100_000
 TIMEOUT_S: Final = 110
 ME: Final = Sender("sender", 1)
 
 
 @asynccontextmanager
-async def exchanges(kind: str, folder: Path) -> AsyncIterator[list[Exchange]]:
+async def exchanges(folder: Path) -> AsyncIterator[tuple[Exchange, Exchange]]:
     """Two members of one exchange, open."""
-    broker = None
-    if kind == "embedded":
-        components.embedded_broker()
-        broker = EmbeddedBroker(folder)
-        url = await broker.ensure()
-        members: list[Exchange] = [PulsarExchange(url), PulsarExchange(url)]
-    else:
-        bus = MemoryBus()
-        members = [MemoryExchange(bus), MemoryExchange(bus)]
+    components.embedded_broker()
+    broker = EmbeddedBroker(folder)
+    url = await broker.ensure()
+    members = PulsarExchange(url), PulsarExchange(url)
     try:
         for member in members:
             await member.open()
@@ -67,8 +64,7 @@ async def exchanges(kind: str, folder: Path) -> AsyncIterator[list[Exchange]]:
     finally:
         for member in members:
             await member.close()
-        if broker is not None:
-            await broker.stop()
+        await broker.stop()
 
 
 def large_state() -> UsageColumns:
@@ -108,9 +104,8 @@ def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
 async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
-    kind: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     rows = large_state()
     mirror = UsageMap()
@@ -118,7 +113,7 @@ async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
     reports = reports_of(rows, mirror.hash_of(ME.broker))
     whole = [report for report in reports if isinstance(report, Report) and report.full]
     assert len(whole) > 20
-    async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
+    async with exchanges(tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
         sender, receivers = (
             Traffic(mine, CompactDialect(), no_end()),
             [Traffic(mine, CompactDialect(), no_end()), Traffic(other, CompactDialect(), no_end())],
@@ -214,9 +209,8 @@ async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("kind", ["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
 async def test_bombs_are_refused_unopened_and_others_have_their_turns_between_messages(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payloads = 300 * [
         bomb(codec.MESSAGE_MAX - 2),
@@ -224,7 +218,7 @@ async def test_bombs_are_refused_unopened_and_others_have_their_turns_between_me
         bomb(200_000, states_size=False),
     ]
     turns = Turns(monkeypatch)
-    async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
+    async with exchanges(tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
         daemon = daemon_over(other, tmp_path)
         ticking = asyncio.create_task(turns.tick())
         await flooded(mine, daemon, payloads)

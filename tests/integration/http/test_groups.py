@@ -8,7 +8,6 @@ import pytest
 
 from tests.integration.http.door import Door
 
-GROUP = "/v1/groups/gold"
 RESOURCE_GROUPS = "/admin/v2/resourcegroups"
 NAMESPACE = "/admin/v2/namespaces/acme/orders/resourcegroup"
 NAMESPACE_POLICIES = "/admin/v2/namespaces/acme/orders"
@@ -19,19 +18,6 @@ RATE_CALLS = [
     for rate in ("dispatchRate", "subscriptionDispatchRate", "publishRate")
 ]
 NEW_NAMESPACE = "/admin/v2/namespaces/new/place/resourcegroup"
-
-
-async def test_a_put_replaces_a_group_whole_and_is_in_force_when_it_is_answered(door: Door) -> None:
-    answer = await door.call(
-        "PUT", GROUP, {"publish": {"messages": 4}, "policy": "steal", "shadow": False}
-    )
-
-    assert answer.status == 200
-    told = answer.json
-    assert told["publish"]["quota"] == {"messages": 4, "bytes": None}
-    assert told["dispatch"]["quota"] == {"messages": None, "bytes": None}
-    assert told["policy"] == "steal"
-    assert (await door.call("POST", "/v1/acquire", {"group": "gold", "messages": 41})).status == 413
 
 
 WRITES: list[tuple[str, str, object]] = [

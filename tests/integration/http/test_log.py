@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.ports.door import Scope, digest_of
 from rgd.ports.log_door import CURSORS_MAX
 from rgd.wire.frame import MAGIC_CRC32C, decode_entry, peek_broker_entry_metadata
 from tests.integration.http.door import Door, open_door
@@ -180,15 +178,3 @@ async def test_a_tier_that_is_down_is_503(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     async with log_at(tmp_path / "nowhere") as door:
         assert (await door.call("GET", ENTRIES)).status == 503
-
-
-async def test_reading_needs_read_and_acknowledging_admin(folder: Path) -> None:
-    tokens = Tokens({digest_of(scope): frozenset({scope}) for scope in Scope})
-    keeper = keeper_of(folder, COUNT, clock=SetClock())
-    async with open_door(HttpSettings(port=0, tokens=tokens), log_door=keeper) as door:
-        for scope, status in ((Scope.QUERY, 403), (Scope.READ, 200), (Scope.ADMIN, 200)):
-            for path in (ENTRIES, CURSORS):
-                assert (await door.call("GET", path, token=scope)).status == status
-        for scope, status in ((Scope.READ, 403), (Scope.ADMIN, 200)):
-            put = await door.call("PUT", f"{CURSORS}/reader", {"index": 1}, token=scope)
-            assert put.status == status

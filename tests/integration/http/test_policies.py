@@ -15,15 +15,6 @@ from tests.integration.http.door import Door
 NAMESPACE = "/admin/v2/namespaces/acme/orders"
 NEW = "/admin/v2/namespaces/new/place"
 TOPIC = "/admin/v2/persistent/acme/orders/eu"
-DISPATCH = ("dispatchRate", "subscriptionDispatchRate")
-
-PLACES = [
-    *(f"{place}/{rate}" for place in (NAMESPACE, TOPIC) for rate in DISPATCH),
-    f"{TOPIC}/sub/dispatchRate",
-    "/admin/v2/non-persistent/acme/orders/eu/dispatchRate",
-    "/admin/v2/non-persistent/acme/orders/eu/subscriptionDispatchRate",
-    "/admin/v2/non-persistent/acme/orders/eu/sub/dispatchRate",
-]
 
 
 def dispatch(
@@ -54,20 +45,6 @@ async def shown(door: Door, path: str) -> Any:
     answer = await door.call("GET", path)
     assert answer.status == 200
     return answer.json if answer.body else None
-
-
-@pytest.mark.parametrize("path", PLACES)
-async def test_a_dispatch_rate_is_set_shown_replaced_and_taken_away(door: Door, path: str) -> None:
-    assert await shown(door, path) is None
-
-    await done(door, "POST", path, dispatch(100, 2000, relative=True, period_s=7))
-    assert await shown(door, path) == dispatch(100, 2000, relative=True, period_s=7)
-    await done(door, "POST", path, {"dispatchThrottlingRateInMsg": 5})
-    assert await shown(door, path) == dispatch(5)
-
-    await done(door, "DELETE", path)
-    assert await shown(door, path) is None
-    await done(door, "DELETE", path)
 
 
 @pytest.mark.parametrize(

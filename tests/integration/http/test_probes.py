@@ -101,17 +101,3 @@ async def test_a_scrape_that_fails_is_500_and_leaves_room_for_the_next() -> None
         answers = [await door.call("GET", "/metrics") for _ in range(SCRAPES_MAX + 1)]
 
     assert [answer.status for answer in answers] == [500] * (SCRAPES_MAX + 1)
-
-
-async def test_a_page_of_many_mebibytes_comes_whole() -> None:
-    page = b"".join(b"figure_%d 1\n" % number for number in range(200_000))
-
-    async def render(_accept: str) -> tuple[bytes, str]:
-        return page, METRICS_TYPE
-
-    async with open_door(HttpSettings(port=0), page=render) as door:
-        for _ in range(2):
-            answer = await door.call("GET", "/metrics")
-            assert answer.body == page
-            assert answer.headers["Content-Length"] == str(len(page))
-            assert answer.headers["Content-Type"] == METRICS_TYPE

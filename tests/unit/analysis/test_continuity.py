@@ -20,19 +20,6 @@ GOLD = Usage("gold", admitted=10, wanted=20, quota=100)
 ReadLogs = Callable[..., Any]
 
 
-@pytest.mark.parametrize("rows_max", [1, 200_000])
-def test_records_that_were_not_kept_are_missing(
-    tmp_path: Path, read_logs: ReadLogs, rows_max: int
-) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(3, GOLD)
-    maker.lose(4, GOLD)
-    maker.rounds(3, GOLD)
-    maker.close()
-
-    assert read_logs(tmp_path, rows_max=rows_max).facts().missing == 4
-
-
 def test_early_reports_take_sequences_without_making_a_gap(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:

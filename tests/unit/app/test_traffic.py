@@ -15,7 +15,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+from rgd.ports.exchange import ExchangeDown
 from rgd.wire.codec import decode, encode
 from rgd.wire.dialect import CompactDialect
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
@@ -130,30 +130,3 @@ async def test_messages_are_sent_in_order_without_waiting_for_answers() -> None:
         exchange.answer()
         await flushing
         assert traffic.dropped == {"unsent": SENDS_MAX}
-
-
-async def test_large_payloads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rgd.app.traffic.SENDS_BYTES_MAX", 1)
-    exchange = Slow()
-    async with sending(exchange) as traffic:
-        for sequence in (1, 2):
-            traffic.post(Report(Sender("b1", 1), sequence, 1, UsageColumns.of()))
-        for sequence in (1, 2):
-            await exchange.until_waiting(1)
-            await asyncio.sleep(0)
-            assert sequences(exchange) == [sequence]
-            exchange.answer()
-
-
-async def test_a_closed_exchange_ends_sending_and_nobody_waits_for_it() -> None:
-    exchange = Slow()
-    traffic: Traffic[Message] = Traffic(exchange, CompactDialect(), no_end())
-    traffic.reached()
-    traffic.post(Hello(Sender("b1", 1)))
-    task = asyncio.create_task(traffic.send())
-    await exchange.until_waiting(1)
-    exchange.answer(ExchangeClosed("closed"))
-    async with asyncio.timeout(TIMEOUT_S):
-        await task
-        await traffic.flush()
-    assert traffic.dropped == {}

@@ -110,22 +110,6 @@ def test_who_is_left_over_is_refused_by_the_limit_that_cut_the_lease(leased: Lea
     assert refused.retry_after_ms == 40
 
 
-def test_until_the_wait_is_over_refusals_cost_no_call_and_count_as_demand(leased: Leased) -> None:
-    leased.ask()
-    leased.fill(0, cut=True)
-    for _ in range(9):
-        leased.ask(now=10 * MS)
-    leased.ask(now=10 * MS, attempt=2)
-    assert leased.core.calls(10 * MS) == []
-    assert leased.answers[-1].retry_after_ms == 30
-    leased.ask(now=40 * MS, attempt=2)
-
-    body = leased.fill(5, now=40 * MS)
-    # Ten pieces of new work in the shortest time that a rate is measured over; retries are none.
-    assert body["wants_messages_per_s"] == pytest.approx(100)
-    assert leased.grants() == [False] * 11 + [True]
-
-
 def test_a_question_larger_than_the_lease_is_asked_by_itself(leased: Leased) -> None:
     leased.ask(50)
     leased.fill(10)

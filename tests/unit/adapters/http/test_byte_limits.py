@@ -28,19 +28,6 @@ def test_what_is_small_passes_while_large_bodies_hold_the_whole_budget() -> None
     assert budget.used == 100
 
 
-def test_those_that_wait_longest_are_aborted_while_all_are_too_many() -> None:
-    unread = UnreadAnswers(100)
-    aborted: list[str] = []
-    for name in ("first", "second", "third"):
-        unread.add(name, 40, lambda name=name: aborted.append(name))  # type: ignore[misc]  # bound
-
-    assert aborted == ["first"]
-    assert unread.total == 80
-    unread.remove("first")
-    unread.remove("second")
-    assert unread.total == 40
-
-
 def test_an_answer_that_is_too_large_by_itself_is_aborted() -> None:
     unread = UnreadAnswers(100)
     aborted: list[str] = []

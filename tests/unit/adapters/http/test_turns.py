@@ -8,21 +8,6 @@ from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.turns import WAITING_MAX, Turns
 
 
-async def test_all_who_work_get_equal_parts() -> None:
-    turns, order = Turns(), list[int]()
-
-    async def work(number: int) -> None:
-        for _ in range(4):
-            await turns.next()
-            order.append(number)
-
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(3):
-            tasks.create_task(work(number))
-
-    assert order == [0, 1, 2] * 4
-
-
 async def test_a_turn_is_one_callers_and_only_so_many_wait_for_theirs() -> None:
     turns = Turns()
     assert [turns.take(), turns.take()] == [True, False]

@@ -22,6 +22,7 @@ from tests.unit.adapters.usagelog.tier_world import World
 
 COUNT = 120
 SETTINGS = UsageLogSettings(segment_bytes=1024)
+NONE: frozenset[Interceptor] = frozenset()
 CHOICES = [
     frozenset(some) for size in range(3) for some in itertools.combinations(Interceptor, size)
 ]
@@ -123,3 +124,18 @@ def test_a_tier_whose_objects_are_damaged_is_checked_to_its_end(
         assert any(f"{first[number].first_index:020}" in fault for fault in told)
     for number in (5, 6):
         assert not any(f"{first[number].first_index:020}" in fault for fault in told)
+
+
+def test_a_manifest_is_held_against_the_entries(tmp_path: Path) -> None:
+    place = str(tmp_path / "tier")
+    world = World(tmp_path / "log")
+    write_log(world.folder, pendings(COUNT), replace(SETTINGS, interceptors=NONE))
+    uploader = world.uploader(Objects(place), local_s=3600)
+    uploader.cycle()
+    told = uploader.state.segments[1]
+    name = uploader.tier.name_of(told.first_index, ".json")
+    path = tmp_path / "tier" / name
+    path.write_text(
+        path.read_text().replace(f'"last_index": {told.last_index}', '"last_index": 999')
+    )
+    assert any("as its manifest says" in fault for fault in faults(place))

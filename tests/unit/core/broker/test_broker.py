@@ -9,6 +9,7 @@ import pytest
 from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Append
 from rgd.core.buckets.decision import Request
+from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Ask, Hello, Sender
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -82,6 +83,21 @@ def test_messages_between_the_pieces_are_applied_at_once(live: Desk) -> None:
 
 
 # Answers.
+
+
+def test_a_hello_and_an_ask_are_answered_with_everything_advertised(live: Desk) -> None:
+    live.ask(20, at=2100)
+    live.run(2100, 3000)
+    for message, at in ((Hello(LATER), 3100), (Ask(LATER, "b1"), 3400)):
+        live.hear(message, at)
+        assert live.rests_until(at + 200)
+        assert live.wake(at + 199) == ()
+        (answer,) = reports(live.wake(at + 200))
+        assert answer.full
+        assert answer.rows == advertised(live.broker.rounds) != NO_USAGE
+        assert answer.rows_hash == advertised_hash(answer.rows)
+        live.read_back(at + 205)
+    assert live.rests_until(4000)
 
 
 def test_whoever_asks_whether_we_live_waits_for_the_least_interval_and_any_word_will_do(

@@ -6,7 +6,7 @@ Not covered: several brokers (tests/simulation), what each mode grants (test_sha
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Hello
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk
+from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
 
 # Silence.
@@ -26,6 +26,26 @@ def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Se
     assert desk.believes() is Mode.HOLDING
     desk.wake(6105)
     assert desk.believes() is Mode.EQUAL
+
+
+def test_while_isolated_it_sends_four_times_a_round(
+    live: Desk,
+) -> None:
+    live.wake(3000)
+    live.wake(4000)
+    live.said.clear()
+    live.wake(4100)
+    assert live.believes() is Mode.HOLDING
+    spoken = []
+    while live.wake_at is not None and live.wake_at <= 5000:
+        now = live.wake_at
+        spoken += [now for _ in reports(live.wake(now))]
+    assert spoken == [4250, 4500, 4750, 5000]
+    live.read_back(5005)
+    assert live.believes() is Mode.LIVE
+    # The word that was due is said; then it is one a round again.
+    live.run(5005, 5999)
+    assert live.rests_until(6000)
 
 
 # Coming back.

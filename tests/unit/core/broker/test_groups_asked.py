@@ -78,21 +78,6 @@ def test_until_it_is_answered_a_group_has_an_equal_part_of_its_quota() -> None:
     assert house.slot() != NO_SLOT
 
 
-def test_a_group_that_was_deleted_meanwhile_is_forgotten() -> None:
-    house = House()
-    house.ask()
-    house.change(silver=10)
-    house.answer()
-    assert house.broker.limiter.state(key()) is None
-    assert house.broker.sharing.slotless == 0
-    assert not house.broker.sharing.slots_in_use.size
-    # It comes again as another one.
-    house.change(gold=50)
-    house.ask()
-    assert house.answer() == [key()]
-    assert house.slot() != NO_SLOT
-
-
 def test_asked_twice_is_answered_once() -> None:
     house = House()
     house.ask()
@@ -142,16 +127,6 @@ def test_before_the_start_it_is_answered_too() -> None:
     house.start()
     house.wait(500)
     assert (house.slot(), house.share()) == (slot, house.broker.shares(key())["b1"])
-
-
-def test_a_group_whose_policy_changed_meanwhile_has_the_share_of_the_new_one() -> None:
-    house = House()
-    house.ask()
-    house.change(gold=100)
-    house.answer()
-    house.wait(500)
-    assert house.state().quota == rates(100)
-    assert house.share() == house.broker.shares(key())["b1"]
 
 
 def test_the_fast_path_is_not_where_the_gate_is_not() -> None:

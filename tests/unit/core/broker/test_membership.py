@@ -4,12 +4,18 @@ Each event's effects exactly. Not covered: how names and sequences are kept
 (tests/unit/core/exchange/test_peers.py), who else uses our own name (test_own_name.py).
 """
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Remember
-from rgd.core.exchange.messages import Goodbye, Hello, Sender
+from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Sender
 from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Sender("b2", 1), Sender("b2", 2), Sender("b3", 1)
+
+
+def asked(effects: Effects) -> list[str]:
+    """Who is asked whether it lives."""
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    return [message.broker for message in said if isinstance(message, Ask) and not message.full]
 
 
 def alarms(effects: Effects) -> list[Alarm]:
@@ -111,3 +117,21 @@ def test_who_is_silent_for_longer_than_expiry_rounds_is_forgotten(live: Desk) ->
         Alarm(AlarmCode.PEER_EXPIRED, "b3"),
     )
     assert live.broker.usage.brokers() == set()
+
+
+def test_of_many_silent_brokers_one_is_forgotten_at_a_time(live: Desk) -> None:
+    # Requests are answered in between, because each may have thousands of rows.
+    names = {f"b{number}" for number in range(2, 7)}
+    for name in sorted(names):
+        live.hear(report(name, usage(500)), 2100)
+    live.run(2500, 5199)
+    forgotten: set[str] = set()
+    while live.broker.peers.names():
+        effects = live.wake(5255)
+        (gone,) = [alarm.broker for alarm in alarms(effects)]
+        forgotten.add(gone)
+        assert live.broker.usage.brokers() == names - forgotten
+        assert live.wake_at == 5255
+        assert not any(isinstance(effect, Remember) for effect in effects)
+    # All are known to be gone by then, so the names are stored once.
+    assert [effect for effect in live.wake(5255) if isinstance(effect, Remember)] == [Remember(())]

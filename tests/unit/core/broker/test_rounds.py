@@ -90,23 +90,3 @@ def test_refusals_that_were_not_advertised_are_reported_early() -> None:
     assert (row.group, wanted(row)) == ("gold", 1010)
     assert house.rounds.urgent == {}
     assert house.told() == {"gold": row}
-
-
-def steady(house: House, since: int, until: int) -> None:
-    """Ask for 20 a second, evenly."""
-    for at in range(since, until, 100):
-        house.ask(2, at=at)
-
-
-def test_a_refusal_after_the_last_slot_of_a_flow_of_retries_is_no_fault_of_the_next_round() -> None:
-    house = House()
-    # The slot of the retry is the last one: the refusal follows it too soon for another.
-    for attempt, at in ((2, 860), (0, 940)):
-        request = Request(
-            messages=100, group="gold", topic=TOPIC, attempt=attempt, partial=attempt == 0
-        )
-        house.limiter.acquire(request, ms(at))
-        house.rounds.tick(ms(at))
-    house.end(1000)
-    house.end(2000)
-    assert house.logged().usage.wanted == Pair()

@@ -25,8 +25,6 @@ from tests.support.limiter_alone import numbered
 from tests.unit.core.broker.rounds_house import House
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
-PUBLISHER: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
-
 START = Nanos(0)
 RATE = rates(400, 4000)
 SAME = LocalLimit(RATE, RATE)
@@ -147,16 +145,3 @@ def test_what_was_refused_to_a_reader_that_gives_back_is_no_demand(attempt: int)
     # One message in a hundred milliseconds.
     assert logged.admitted == logged.wanted == Pair(10_000)
     assert row.wanted.messages < 12_000
-
-
-def test_a_publishers_first_settlement_gives_back_its_last_grant_and_later_ones_every_grant() -> (
-    None
-):
-    one = limiter()
-    for _ in range(2):
-        ask(one, 20, name=PUBLISHER)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair(20)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair()
-    for _ in range(2):
-        ask(one, 20, name=PUBLISHER)
-    assert one.settle(PUBLISHER, Pair(100), START) == Pair(40)

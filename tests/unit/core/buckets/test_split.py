@@ -91,18 +91,6 @@ class TestProportional:
         # 1 % evenly, and 99 % as 3 to 1.
         assert house.parts() == [5 + 742.5, 5 + 247.5]
 
-    def test_what_is_refused_and_then_granted_counts_once(self) -> None:
-        house = House(gold(PROPORTIONAL, 100))
-        for topic in (A, B):
-            house.ask(topic, 0)
-        for _ in range(2):
-            assert house.ask(A, 12).granted
-            assert not house.ask(A, 5).granted
-            house.pass_ms(200)
-            assert house.ask(A, 5, attempt=2).granted
-            house.round(B, messages=17)
-        assert house.parts() == [50, 50]
-
     def test_what_is_held_back_counts_as_wanted_once_a_round(self) -> None:
         house = House(gold(PROPORTIONAL))
         for _ in range(2):

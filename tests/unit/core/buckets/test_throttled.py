@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from rgd.core.bounds import BucketBounds
-from rgd.core.buckets.decision import Decision, Level, Request
+from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttled, ThrottledTable
@@ -170,18 +170,6 @@ def test_bytes_are_evaluated_after_the_messages_are_gone() -> None:
     found = counted(one)
     assert found is not None
     assert (found.messages_events, found.bytes_events) == ((1, 0, 0, 0), (0, 0, 1, 0))
-
-
-@pytest.mark.parametrize("only", [Level.RESOURCE_GROUP, Level.SUBSCRIPTION])
-def test_a_single_level_counts_each_refusal(only: Level) -> None:
-    one = limiter(Has(group=50) if only is GROUP else Has(subscription=50))
-    read(one, 50, partial=False)
-    for _ in range(3):
-        assert not read(one, 1, partial=False).granted
-    found = counted(one)
-    assert found is not None
-    assert found.events(only, MESSAGES) == 3
-    assert sum(found.messages_events) == 3
 
 
 def test_a_granted_read_and_a_read_without_a_subscription_count_nothing() -> None:

@@ -4,7 +4,6 @@ Not covered: shares made of them, and the meters (test_meter.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,18 +125,3 @@ def test_a_forgotten_slot_is_fresh() -> None:
         house.show(rate)
     house.history.reset(np.array([0]))
     assert house.show(3) == 3
-
-
-def test_the_slot_of_a_step_teaches_no_noise() -> None:
-    thresholds = []
-    for of_noise in (None, 100.0):
-        history = History.empty(1)
-        threshold = np.int64(0)
-        for rate, elapsed_s in ((100, 1.0),) * 6 + ((870, 0.1),) + ((3000, 1.0),) * 3:
-            what = seen([rate], elapsed_s=elapsed_s)
-            if rate == 870 and of_noise is not None:
-                what = replace(what, of_noise=np.array([[of_noise * MILLI, 10 * of_noise * MILLI]]))
-            threshold = end_round(history, what, SETTINGS).threshold[0, 0]
-        thresholds.append(float(threshold) / MILLI)
-    assert thresholds[0] > 300
-    assert thresholds[1] < 30

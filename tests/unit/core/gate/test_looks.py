@@ -118,15 +118,3 @@ def test_a_look_may_be_asked_from_another_process(
     assert (come, type(come)) == (answer, type(answer))
     assert gate.ask(asked[0], *asked[1]) == answer
     assert (gate.limiter.resolved_total, gate.news.touched_slots()) == before
-
-
-def test_a_list_comes_in_pages_of_one_moment(gate: LocalGate) -> None:
-    read = [(TOPIC, f"s{number}") for number in range(2 * looks.PAGE + 3)]
-    for count in (0, 1, looks.PAGE - 1, looks.PAGE, len(read)):
-        gate.limiter.throttled.read = dict.fromkeys(read[:count])
-        assert looks.listed(gate, looks.subscriptions_read) == read[:count]
-        assert not gate.copy, "a copy is kept no longer than its pages are asked for"
-    first = gate.ask(looks.page_of, looks.subscriptions_read, 0)
-    gate.limiter.throttled.read.clear()
-    second = gate.ask(looks.page_of, looks.subscriptions_read, looks.PAGE)
-    assert [*first, *second] == read[: 2 * looks.PAGE]
