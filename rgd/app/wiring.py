@@ -84,14 +84,7 @@ def assemble(
     """Assemble what `make` makes of a core, its parts and the cluster's name; nothing is opened yet."""
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
-    timings: list[Exposition] = []
-
-    def observe_round(seconds: float) -> None:
-        timings[0].observe_round(seconds)
-
-    def observe_backlog_check(seconds: float) -> None:
-        timings[0].observe_backlog_check(seconds)
-
+    exposition = _exposition(settings)
     usage_log = _usage_log(settings, folder, clock) if settings.log.enabled else None
     prepare = prepare_exchange(settings, settings.exchange.topic)
     keeper = None if usage_log is None else log_keeper(settings, folder, usage_log, clock)
@@ -113,8 +106,8 @@ def assemble(
         ),
         usage_log=usage_log or NoLog(),
         remember=_known_peers(settings).store,
-        observe_round=observe_round,
-        observe_backlog_check=observe_backlog_check,
+        observe_round=exposition.observe_round,
+        observe_backlog_check=exposition.observe_backlog_check,
         log_keeper=keeper,
         poller=poller,
         stock=stock_parts(settings, url),
@@ -123,30 +116,26 @@ def assemble(
     daemon = make(core, parts, settings.cluster)
     if usage_log is not None:
         usage_log.on_fault = daemon.recorder.fault
-    timings.append(_exposition(settings, daemon))
-    return daemon, timings[0]
+    by_topic = settings.backlog.exposeTopicLevelMetricsInPrometheus
+    exposition.also(Telemetry(daemon, by_topic=by_topic).samples)
+    for part in (BacklogTelemetry(daemon, by_topic=by_topic), keeper, poller, daemon.stock):
+        if part is not None:
+            exposition.also(partial(daemon.errors.figures, part.samples))
+    return daemon, exposition
 
 
 def _known_peers(settings: Settings) -> KnownPeers:
     return KnownPeers(log_folder(settings.log.dir, settings.broker.name) / "peers.json")
 
 
-def _exposition(settings: Settings, daemon: Agreeing) -> Exposition:
-    """The page of all figures."""
+def _exposition(settings: Settings) -> Exposition:
+    """The page of figures, none on it yet."""
     backlog = settings.backlog
-    bounds = topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max)
-    by_topic = backlog.exposeTopicLevelMetricsInPrometheus
-    exposition = Exposition(
-        Telemetry(daemon, by_topic=by_topic),
-        settings.cluster,
-        bounds,
+    return Exposition(
+        cluster=settings.cluster,
+        topic_bounds=topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max),
         split_partitions=backlog.splitTopicAndPartitionIndexLabel,
     )
-    backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
-    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller, daemon.stock):
-        if part is not None:
-            exposition.also(partial(daemon.errors.figures, part.samples))
-    return exposition
 
 
 def core_settings(

@@ -44,13 +44,15 @@ class Exposition:
 
     def __init__(
         self,
-        source: MetricsSource,
+        source: MetricsSource | None = None,
         cluster: str = "standalone",
         topic_bounds: Mapping[str, int] = TOPIC_BOUNDS,
         *,
         split_partitions: bool = False,
     ) -> None:
-        self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
+        self._sources: list[Callable[[], Iterable[Sample]]] = []
+        if source is not None:
+            self.also(source.samples)
         self._round = _histogram(ROUND_SECONDS)
         answers = AnswerTimes(HTTP_REQUEST_SECONDS.buckets)
         self._http_request = Times(HTTP_REQUEST_SECONDS, answers.counts)

@@ -5,7 +5,7 @@ How: it opens the session that a daemon opens, listens for a round, and sends no
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
@@ -37,19 +37,8 @@ CLOCK_S: Final = 5.0
 _SET_CLOCKS: Final = "set the clocks by NTP (chrony, systemd-timesyncd)"
 
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """What is known before the exchange is looked at."""
-
-    settings: Settings
-    clock: Clock
-    #: A daemon of these settings runs.
-    is_running: bool
-
-
-async def exchange(report: Report, where: Whereabouts) -> None:
+async def exchange(report: Report, settings: Settings, clock: Clock, *, is_running: bool) -> None:
     """Whether it is there, whether its topics take and give messages, and what members say of themselves."""
-    settings = where.settings
     url = settings.exchange.url
     if url == EMBEDDED:
         folder = settings.exchange.embedded_dir.expanduser()
@@ -67,7 +56,8 @@ async def exchange(report: Report, where: Whereabouts) -> None:
     try:
         await asyncio.gather(*(member.open() for member in members))
         report.ok(f"{url}: {' and '.join(topics)} can be written and read")
-        _judge(report, where, await _heard(members[0], settings.exchange.round_ms, where.clock))
+        ahead = await _heard(members[0], settings.exchange.round_ms, clock)
+        _judge(report, settings.broker.name, ahead, is_running=is_running)
     except TopicMissing as error:
         if settings.exchange.admin_url is None:
             raise
@@ -103,12 +93,13 @@ async def _heard(
         return ahead
 
 
-def _judge(report: Report, where: Whereabouts, ahead: dict[str, dict[int, float]]) -> None:
-    name = where.settings.broker.name
+def _judge(
+    report: Report, name: str, ahead: dict[str, dict[int, float]], *, is_running: bool
+) -> None:
     count = len(ahead.get(name, ()))
-    if count > where.is_running:
+    if count > is_running:
         report.fault(
-            f"{count} daemons report as broker {name}, expected {int(where.is_running)}: "
+            f"{count} daemons report as broker {name}, expected {int(is_running)}: "
             "give each daemon its own broker.name"
         )
     peers = {broker: max(clocks.values()) for broker, clocks in ahead.items() if broker != name}
@@ -121,9 +112,8 @@ def _judge(report: Report, where: Whereabouts, ahead: dict[str, dict[int, float]
         report.ok(f"other brokers report, and clocks agree: {', '.join(sorted(peers))}")
 
 
-async def admin(report: Report, where: Whereabouts) -> None:
+async def admin(report: Report, settings: Settings, clock: Clock) -> None:
     """Whether Pulsar's admin API lets this daemon in, how the namespaces are set, and Pulsar's clock."""
-    settings = where.settings
     if settings.exchange.admin_url is None:
         report.ok("no exchange.admin_url: retention of the policies topic is not checked")
         return
@@ -138,7 +128,7 @@ async def admin(report: Report, where: Whereabouts) -> None:
             )
         else:
             report.ok(f"{namespace} is there, retention unlimited, compacted")
-        off_s = 0 if state.server_ms is None else (where.clock.unix_ms() - state.server_ms) / 1000
+        off_s = 0 if state.server_ms is None else (clock.unix_ms() - state.server_ms) / 1000
         if abs(off_s) > CLOCK_S:
             report.fault(f"this machine's clock is {off_s:+.0f} s from Pulsar's; {_SET_CLOCKS}")
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:

@@ -19,7 +19,6 @@ async def examine(settings: Settings, seen: running.Seen | str, *, reports: bool
     settings = running.named_as(settings, seen)
     clock = SystemClock()
     is_running = isinstance(seen, running.Seen)
-    where = exchange.Whereabouts(settings, clock, is_running=is_running)
     now_s = clock.unix_ms() / 1000
     looks: list[tuple[str, Look]] = [
         ("python", blocking(machine.python)),
@@ -30,8 +29,11 @@ async def examine(settings: Settings, seen: running.Seen | str, *, reports: bool
         ("tokens", blocking(partial(files.tokens, settings=settings))),
         ("certificates", blocking(partial(files.certificates, settings=settings, now_s=now_s))),
         ("groups", blocking(partial(files.groups, settings=settings))),
-        ("exchange", partial(exchange.exchange, where=where)),
-        ("admin API", partial(exchange.admin, where=where)),
+        (
+            "exchange",
+            partial(exchange.exchange, settings=settings, clock=clock, is_running=is_running),
+        ),
+        ("admin API", partial(exchange.admin, settings=settings, clock=clock)),
         ("tier", blocking(partial(storage.tier, settings=settings))),
     ]
     if reports:

@@ -23,7 +23,7 @@ from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.namespaces import SYSTEM_NAMESPACE
 from rgd.app.clock import SystemClock
-from rgd.app.doctor.exchange import Whereabouts, admin
+from rgd.app.doctor.exchange import admin
 from rgd.app.doctor.findings import State, run_all
 from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
@@ -199,11 +199,11 @@ async def test_the_doctor_sees_pulsars_clock_and_whether_its_policies_can_be_fol
         "RGD_EXCHANGE__TOPIC": "non-persistent://followed/rgd/usage",
         "RGD_POLICIES__SOURCE": "pulsar-admin",
     }
-    where = Whereabouts(load_settings(None, environment, {}), SystemClock(), is_running=False)
+    look = partial(admin, settings=load_settings(None, environment, {}), clock=SystemClock())
 
     async def told(role: str) -> list[str]:
         rewrite(token_file, secured.token(role))
-        [*found] = await run_all([("admin API", partial(admin, where=where))])
+        [*found] = await run_all([("admin API", look)])
         return [one.text for one in found if one.state is State.FAULT]
 
     assert await told(ADMIN) == []
