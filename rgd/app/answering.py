@@ -46,15 +46,10 @@ class Answering:
             self.errors.note("acquire", error, may_end=False)
             return False
 
+    @contained("settle")
     def settle(self, name: Name, unused: Pair) -> Pair:
         """Give back what a name did not use of its grants, or charge what it used beyond them."""
-        try:
-            return self.limiter.settle(name, unused, self.now())
-        except Exception as error:
-            if is_answer(error):
-                raise
-            self.errors.note("settle", error, may_end=False)
-            raise InternalError from error
+        return self.limiter.settle(name, unused, self.now())
 
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""

@@ -14,7 +14,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import wraps
-from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import structlog
 
@@ -41,8 +41,7 @@ RESTART_PAUSE_S: Final = 0.25
 
 _log = structlog.get_logger("rgd.daemon")
 
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
+_View = TypeVar("_View", bound=Callable[..., Any])
 
 
 class InternalErrors:
@@ -140,37 +139,21 @@ class InternalErrors:
             self._on_end(reason)
 
 
-class HasErrors(Protocol):
-    """An object that counts its internal errors."""
+def contained(where: str) -> Callable[[_View], _View]:
+    """Count unexpected exceptions of a method in its object's `errors`, and raise `InternalError` in their place."""
 
-    errors: InternalErrors
-
-
-_Owner = TypeVar("_Owner", bound=HasErrors)
-
-
-def contained(
-    where: str,
-) -> Callable[
-    [Callable[Concatenate[_Owner, _Params], _Result]],
-    Callable[Concatenate[_Owner, _Params], _Result],
-]:
-    """Count unexpected exceptions of a view, and raise `InternalError` in their place."""
-
-    def wrap(
-        view: Callable[Concatenate[_Owner, _Params], _Result],
-    ) -> Callable[Concatenate[_Owner, _Params], _Result]:
+    def wrap(view: _View) -> _View:
         @wraps(view)
-        def viewed(owner: _Owner, /, *args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
+        def viewed(owner: Any, *args: Any) -> Any:
             try:
-                return view(owner, *args, **kwargs)
+                return view(owner, *args)
             except Exception as error:
                 if is_answer(error):
                     raise
                 owner.errors.note(where, error, may_end=False)
                 raise InternalError from error
 
-        return viewed
+        return cast("_View", viewed)
 
     return wrap
 
