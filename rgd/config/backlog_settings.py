@@ -15,72 +15,35 @@ _LONGEST_S = 31 * 86_400
 class BacklogSettings(BacklogPollSettings):
     """Backlog quotas: defaults, the check, what is shown of them."""
 
-    backlogQuotaCheckEnabled: Flag = Field(  # noqa: N815 -- Pulsar's name
-        default=True,
-        description="Whether backlogs are checked periodically. If not, only "
-        "`GET /admin/v2/brokers/backlog-quota-check` has them checked.",
-    )
-    backlogQuotaCheckIntervalInSeconds: Count = Field(  # noqa: N815 -- Pulsar's name
-        default=60, ge=1, le=_LONGEST_S, description="Time from one check to the next."
-    )
-    preciseTimeBasedBacklogQuotaCheck: Flag = Field(  # noqa: N815 -- Pulsar's name
-        default=False,
-        description="Whether a backlog's age is that of its oldest message (the broker's time of it, else "
-        "the producer's) or of its ledger, which is known without reading the message. Where the "
-        "one that is chosen is not known, the other one is used.",
-    )
-    backlogQuotaDefaultLimitBytes: Count = Field(  # noqa: N815 -- Pulsar's name
-        default=-1,
-        ge=-1,
-        le=COUNT_MAX,
-        description="Largest backlog of a topic where neither it nor its namespace has a quota; -1: "
-        "unlimited.",
-    )
-    backlogQuotaDefaultLimitSecond: Count = Field(  # noqa: N815 -- Pulsar's name
-        default=-1,
-        ge=-1,
-        le=(1 << 31) - 1,
-        description="Highest age of such a topic's backlog; 0 and -1: unlimited.",
-    )
-    backlogQuotaDefaultRetentionPolicy: BacklogAction = Field(  # noqa: N815 -- Pulsar's name
-        default=BacklogAction.HOLD,
-        description="What happens beyond these two.",
-    )
-    exposeTopicLevelMetricsInPrometheus: Flag = Field(  # noqa: N815 -- Pulsar's name
-        default=True,
-        description="Whether metrics of backlogs are of topics and subscriptions, or of namespaces.",
-    )
-    splitTopicAndPartitionIndexLabel: Flag = Field(  # noqa: N815 -- Pulsar's name
-        default=False,
-        description="Whether metrics of topics and subscriptions have a partition's index as the label `partition` "
-        "(-1: the topic is none) and not in the label `topic`.",
-    )
-    stale_after_s: Seconds = Field(
-        default=180,
-        ge=1,
-        le=_LONGEST_S,
-        description="A topic is forgotten when its backlog was not reported for so long.",
-    )
-    hold_max_s: Seconds = Field(
-        default=30,
-        ge=0,
-        le=_LONGEST_S,
-        description="With `producer_request_hold`, producers are asked to hold their messages for so long "
-        "after a check found the backlog over its quota; then they are refused.",
-    )
-    metrics_topics_max: Count = Field(
-        default=10_000,
-        ge=0,
-        le=1_000_000,
-        description="Most topics, and most namespaces, with metrics of their own; the others are shown "
-        "together as `other`.",
-    )
-    metrics_subscriptions_max: Count = Field(
-        default=20_000,
-        ge=0,
-        le=1_000_000,
-        description="Most subscriptions with metrics of their own; the others are shown together, by topic.",
-    )
+    backlogQuotaCheckEnabled: Flag = True  # noqa: N815 -- Pulsar's name
+    """Whether backlogs are checked periodically. If not, only `GET /admin/v2/brokers/backlog-quota-check` has
+    them checked."""
+    backlogQuotaCheckIntervalInSeconds: Count = Field(default=60, ge=1, le=_LONGEST_S)  # noqa: N815 -- Pulsar's name
+    """Time from one check to the next."""
+    preciseTimeBasedBacklogQuotaCheck: Flag = False  # noqa: N815 -- Pulsar's name
+    """Whether a backlog's age is that of its oldest message (the broker's time of it, else the producer's) or of
+    its ledger, which is known without reading the message. Where the one that is chosen is not known, the
+    other one is used."""
+    backlogQuotaDefaultLimitBytes: Count = Field(default=-1, ge=-1, le=COUNT_MAX)  # noqa: N815 -- Pulsar's name
+    """Largest backlog of a topic where neither it nor its namespace has a quota; -1: unlimited."""
+    backlogQuotaDefaultLimitSecond: Count = Field(default=-1, ge=-1, le=(1 << 31) - 1)  # noqa: N815 -- Pulsar's name
+    """Highest age of such a topic's backlog; 0 and -1: unlimited."""
+    backlogQuotaDefaultRetentionPolicy: BacklogAction = BacklogAction.HOLD  # noqa: N815 -- Pulsar's name
+    """What happens beyond these two."""
+    exposeTopicLevelMetricsInPrometheus: Flag = True  # noqa: N815 -- Pulsar's name
+    """Whether metrics of backlogs are of topics and subscriptions, or of namespaces."""
+    splitTopicAndPartitionIndexLabel: Flag = False  # noqa: N815 -- Pulsar's name
+    """Whether metrics of topics and subscriptions have a partition's index as the label `partition` (-1: the
+    topic is none) and not in the label `topic`."""
+    stale_after_s: Seconds = Field(default=180, ge=1, le=_LONGEST_S)
+    """A topic is forgotten when its backlog was not reported for so long."""
+    hold_max_s: Seconds = Field(default=30, ge=0, le=_LONGEST_S)
+    """With `producer_request_hold`, producers are asked to hold their messages for so long after a check found
+    the backlog over its quota; then they are refused."""
+    metrics_topics_max: Count = Field(default=10_000, ge=0, le=1_000_000)
+    """Most topics, and most namespaces, with metrics of their own; the others are shown together as `other`."""
+    metrics_subscriptions_max: Count = Field(default=20_000, ge=0, le=1_000_000)
+    """Most subscriptions with metrics of their own; the others are shown together, by topic."""
 
     def to_core(self) -> CoreSettings:
         """The settings of the core, in its units."""

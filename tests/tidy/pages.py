@@ -59,7 +59,8 @@ def _section(title: str, prefix: str, about: str) -> Iterator[str]:
     yield from _table("setting", "default", "expected", "what it does")
     for key, info in FIELDS.items():
         if key.startswith(prefix) if prefix else "." not in key:
-            cells = (f"`{key}`", _default(info), expectation(info), info.description or "")
+            words = " ".join((info.description or "").split())
+            cells = (f"`{key}`", _default(info), expectation(info), words)
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
