@@ -26,7 +26,7 @@ class Fold(StrEnum):
 class Bound(StrEnum):
     """How the number of a metric's series is bounded."""
 
-    #: Each label has a maximum number of values (`labels.BOUNDS`).
+    #: Labels of what users name have a maximum number of values (`labels.BOUNDS`).
     LABELS = "labels"
     #: The labels name one topic or subscription together, from the cluster inwards. So a label is
     #: bounded together with those before it (`labels.TOPIC_BOUNDS`), and one that is "" is left out:
