@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from rgd.config.backlog_poll_settings import BacklogPollSettings
-from rgd.config.values import Count, Flag, Seconds
+from rgd.config.section import Section
+from rgd.config.values import Count, Flag, Millis, Name, Seconds
 from rgd.core.backlog.settings import BacklogSettings as CoreSettings
 from rgd.core.policies.model import BacklogAction, BacklogQuota
 from rgd.core.units import COUNT_MAX, NS_PER_S
@@ -12,9 +12,24 @@ from rgd.core.units import COUNT_MAX, NS_PER_S
 _LONGEST_S = 31 * 86_400
 
 
-class BacklogSettings(BacklogPollSettings):
+class BacklogSettings(Section):
     """Backlog quotas: defaults, the check, what is shown of them."""
 
+    poll: Flag = False
+    """Whether the backlogs of the topics that this daemon's broker owns are read from Pulsar's admin API at
+    `exchange.admin_url`."""
+    poll_ms: Millis = Field(default=30_000, ge=100, le=3_600_000)
+    """Time from one poll of the backlogs to the next. Less than `backlogQuotaCheckIntervalInSeconds`, so that a
+    check sees what is true now."""
+    poll_topics_max: Count = Field(default=10_000, ge=1, le=200_000)
+    """Most topics of one poll: a call each, sometimes two or three. Further topics take turns."""
+    broker_address: Name | None = None
+    """The address of the broker beside this daemon, as `pulsar-admin brokers list` names it (`host:8080`).
+    Without it the live broker at `exchange.admin_url`, else the one whose host is `broker.name`; a daemon
+    never reads another broker's topics."""
+    enforce: Flag = False
+    """Whether evictions of polled topics are carried out through the admin API: messages are lost. Otherwise
+    they are only named (`GET /v1/evictions`)."""
     backlogQuotaCheckEnabled: Flag = True  # noqa: N815 -- Pulsar's name
     """Whether backlogs are checked periodically. If not, only `GET /admin/v2/brokers/backlog-quota-check` has
     them checked."""
