@@ -67,11 +67,10 @@ APosition = Annotated["PositionBody", Meta(description="null or {ledger, entry}"
 AMessageCount = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=f"null or {_COUNT}")] | None
 
 
-class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
-    """May so much pass? Names a tenant and namespace, or a group directly.
+class NamedBody(Struct, forbid_unknown_fields=True, gc=False):
+    """A tenant and namespace, or a group directly; perhaps a topic and a subscription of it.
 
-    Nothing has a value that was not said, so that encoding it again gives the names that the body has.
-    The amounts come last: in an array, questions that differ in nothing else are answered together.
+    Nothing has a value that was not said, so that encoding a body again gives the names that it has.
     """
 
     tenant: Name | UnsetType = UNSET
@@ -81,6 +80,14 @@ class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
     subscription: Name | UnsetType = UNSET
     #: `publish` if absent.
     kind: AKind | UnsetType = UNSET
+
+
+class AcquireBody(NamedBody, forbid_unknown_fields=True, gc=False):
+    """May so much pass?
+
+    The amounts come last: in an array, questions that differ in nothing else are answered together.
+    """
+
     partial: Flag | UnsetType = UNSET
     #: Unsaid is not 1: work whose caller never says is bounded, for it may be retries.
     attempt: Ordinal | UnsetType = UNSET
@@ -138,46 +145,32 @@ class BacklogItem(BacklogBody, forbid_unknown_fields=True, frozen=True, gc=False
     topic: Name
 
 
-class SettleBody(Struct, forbid_unknown_fields=True, gc=False):
+class SettleBody(NamedBody, forbid_unknown_fields=True, gc=False):
     """What was not used of a name's grants; names, and absent fields, as in `AcquireBody`."""
 
-    tenant: Name | UnsetType = UNSET
-    namespace: Name | UnsetType = UNSET
-    group: Name | UnsetType = UNSET
-    topic: Name | UnsetType = UNSET
-    subscription: Name | UnsetType = UNSET
-    kind: AKind | UnsetType = UNSET
     #: What goes back; below 0 what was used beyond the grants; 0 if absent.
     messages: SignedCount | UnsetType = UNSET
     bytes: SignedCount | UnsetType = UNSET
 
 
-class _LeaseTerms(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """What a caller wants of a lease, and for how long."""
+class LeaseBody(NamedBody, forbid_unknown_fields=True, gc=False):
+    """A lease: what a caller wants of it, and for how long. An absent rate is 0."""
 
+    attempt: Ordinal | UnsetType = UNSET
     wants_messages_per_s: AWant | UnsetType = UNSET
     wants_bytes_per_s: AWant | UnsetType = UNSET
     ttl_ms: ATtl | UnsetType = UNSET
 
 
-class LeaseBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """A lease; names, kind and attempt as in `AcquireBody`. An absent rate is 0."""
-
-    tenant: Name | UnsetType = UNSET
-    namespace: Name | UnsetType = UNSET
-    group: Name | UnsetType = UNSET
-    topic: Name | UnsetType = UNSET
-    subscription: Name | UnsetType = UNSET
-    kind: AKind | UnsetType = UNSET
-    attempt: Ordinal | UnsetType = UNSET
-
-
-class RenewBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
+class RenewBody(Struct, forbid_unknown_fields=True, gc=False):
     """The renewal of a lease; absent terms stay as they were."""
 
     #: What the caller holds and has not spent; 0 if absent.
     messages: Count | UnsetType = UNSET
     bytes: Count | UnsetType = UNSET
+    wants_messages_per_s: AWant | UnsetType = UNSET
+    wants_bytes_per_s: AWant | UnsetType = UNSET
+    ttl_ms: ATtl | UnsetType = UNSET
 
 
 class ReleaseBody(Struct, forbid_unknown_fields=True, gc=False):

@@ -7,24 +7,18 @@ Laws:
 `routes` lists the calls; what the gate has seen to already stands in `forward`.
 """
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from rgd.adapters.http import openapi
-from rgd.adapters.http.backlogs import Backlogs
+from rgd.adapters.http.endpoint import ResponseSpec, read
 from rgd.adapters.http.errors import Overloaded
-from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import reply_to_any
-from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.live import Live
-from rgd.adapters.http.log import Log
 from rgd.adapters.http.plane_errors import reply_to
-from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Handler, MetricsPage, Reply, encode
-from rgd.adapters.http.routes import Doors, endpoints
-from rgd.adapters.http.scrapes import Scrapes
+from rgd.adapters.http.routes import endpoints
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
@@ -62,21 +56,18 @@ class Plane:
         self._reads, self._reads_max = 0, settings.reads_max
         self._turns = Turns()
         self._live = None if live_door is None else Live(daemon, live_door)
-        writing = asyncio.Lock()
-        #: All calls, the hot ones without anybody who answers them.
-        self.endpoints = endpoints(
-            Doors(
-                groups=Groups(daemon, writing),
-                explain=Explain(daemon),
-                backlogs=Backlogs(daemon.backlogs, settings),
-                pulsar_admin=PulsarAdmin(daemon, writing),
-                scrapes=Scrapes(metrics),
-                needs_token=needs_token,
-                openapi=self._describe,
-                log=None if log_door is None else Log(log_door),
-                live=self._live,
-            )
+        known = endpoints(
+            daemon,
+            settings,
+            metrics=metrics,
+            needs_token=needs_token,
+            log_door=log_door,
+            live=self._live,
         )
+        answers = {200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])}
+        description = read("/openapi.json", self._describe, "This description.", answers)
+        #: All calls, the hot ones without anybody who answers them.
+        self.endpoints = (*known, description)
         self.description = encode(openapi.document(self.endpoints))
         self._answered = {
             (endpoint.method, endpoint.path): (endpoint, endpoint.handler)

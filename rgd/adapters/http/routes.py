@@ -1,15 +1,14 @@
 """The list of all calls: method, path, the scope it needs, who answers, what it may answer.
 
-Law: a call exists if and only if it stands here; the router, the tokens' scopes
-and /openapi.json are all made from this one list. Its part under `/admin/v2` is
+Law: a call exists if and only if it stands here (but /openapi.json, which `plane` makes of
+the list); the router, the tokens' scopes and that document are all made from it. Its part under `/admin/v2` is
 written in `pulsar_admin.routes`, what connections answer themselves in `hot`.
 
 `HEAD` goes wherever `GET` goes and is not listed.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from rgd.adapters.http.backlogs import Backlogs, backlog_endpoints
 from rgd.adapters.http.bodies import GroupBody
@@ -22,8 +21,9 @@ from rgd.adapters.http.live_page import page_endpoints
 from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
-from rgd.adapters.http.reply import Handler
+from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.scrapes import Scrapes, scrape_endpoint
+from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.usual import (
     BAD_BODY,
     BAD_NAME,
@@ -33,45 +33,38 @@ from rgd.adapters.http.usual import (
     NO_GROUP,
     NOT_NOW,
 )
+from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
+from rgd.ports.log_door import LogDoor
 from rgd.views.model import BrokerView, GroupView
 
 
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """Who answers."""
-
-    groups: Groups
-    explain: Explain
-    backlogs: Backlogs
-    pulsar_admin: pulsar_admin.PulsarAdmin
-    scrapes: Scrapes
-    #: Whether calls need a token, as the live page asks.
-    needs_token: Callable[[], bool]
-    #: Answers with what `openapi` makes of this list.
-    openapi: Handler
-    #: None: there is no usage log to ask.
-    log: Log | None = None
-    #: None: there is no live view.
-    live: Live | None = None
-
-
-def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
-    """Every call there is."""
-    live = doors.live
-    return (
-        *HOT,
-        *_groups(doors.groups),
-        *_group_changes(doors.groups),
-        _brokers(doors.groups),
-        explain_endpoint(doors.explain),
-        *backlog_endpoints(doors.backlogs),
-        *(log_endpoints(doors.log) if doors.log else ()),
-        *((*live_endpoints(live), *page_endpoints(doors.needs_token)) if live else ()),
-        *pulsar_admin.endpoints(doors.pulsar_admin),
-        scrape_endpoint(doors.scrapes),
-        _description(doors.openapi),
-    )
+def endpoints(
+    daemon: Daemon,
+    settings: HttpSettings,
+    *,
+    metrics: MetricsPage,
+    needs_token: Callable[[], bool],
+    log_door: LogDoor | None,
+    live: Live | None,
+) -> Iterator[Endpoint]:
+    """Every call there is, and who answers it; the arguments are those of `plane.Plane`."""
+    #: Held while a group is changed in part, deleted or attached to.
+    writing = asyncio.Lock()
+    groups = Groups(daemon, writing)
+    yield from HOT
+    yield from _groups(groups)
+    yield from _group_changes(groups)
+    yield _brokers(groups)
+    yield explain_endpoint(Explain(daemon))
+    yield from backlog_endpoints(Backlogs(daemon.backlogs, settings))
+    if log_door is not None:
+        yield from log_endpoints(Log(log_door))
+    if live is not None:
+        yield from live_endpoints(live)
+        yield from page_endpoints(needs_token)
+    yield from pulsar_admin.endpoints(daemon, writing)
+    yield scrape_endpoint(Scrapes(metrics))
 
 
 def _groups(groups: Groups) -> tuple[Endpoint, ...]:
@@ -103,8 +96,3 @@ def _brokers(groups: Groups) -> Endpoint:
     about = "A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects."
     page = ResponseSpec("The brokers, by name.", list[BrokerView], headers_if_any=("Link",))
     return read(BROKERS, groups.brokers, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
-
-
-def _description(openapi: Handler) -> Endpoint:
-    answers = {200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])}
-    return read("/openapi.json", openapi, "This description.", answers)

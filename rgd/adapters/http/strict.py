@@ -19,7 +19,6 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import SHOWN_CHARS_MAX, cut
 
 #: Largest JSON object that is read: the longest names that may be, all characters escaped, take 27 KiB.
@@ -51,8 +50,8 @@ class BodyDecoder(Generic[_Body]):
         self._names_once = names_once
         hints = typing.get_type_hints(body_type, include_extras=True)
         fields = msgspec.structs.fields(body_type)
-        #: Whether encoding a body again gives the names that it had, and no others.
-        self._is_as_said = all(field.default is msgspec.UNSET for field in fields)
+        #: Whether the names that a body had are those of its fields that are not UNSET.
+        self._is_as_said = all(field.default is UNSET for field in fields)
         self._fields = {
             field.encode_name: _Field(hints[field.name], f"{path}{field.encode_name}")
             for field in fields
@@ -72,9 +71,7 @@ class BodyDecoder(Generic[_Body]):
             decoded = self._decode(body)
         except UNREADABLE as exc:
             raise BadBody(self._explain(body, exc)) from None
-        if not self._names_once or (self._is_as_said and _names_each_once(body, decoded)):
-            return decoded
-        if may_repeat_a_name(body, len(_decode_members(body))):
+        if self._names_once and not (self._is_as_said and _names_each_once(body, decoded)):
             self._check_names(bytes(body))
         return decoded
 
@@ -156,44 +153,16 @@ class _Field:
 
 
 def _names_each_once(body: bytes | msgspec.Raw, decoded: msgspec.Struct) -> bool:
-    """As `has_each_name_once`, for one object; the usual one is recognised without encoding it.
+    """Whether no name stands twice in an object; cheap, and wrong only in saying no.
 
-    An object has at least as many colons as members, and at least as many members as its type has
-    fields that were said. Where the first is equal to the last, no name stands twice.
+    An object has at least as many colons as members, and without its spaces as many that follow a
+    quotation mark; and at least as many members as its type has fields that were said. Where one of
+    the first is equal to the last, no name stands twice.
     """
-    if type(body) is bytes:
-        said = astuple(decoded)
-        if body.count(b":") == len(said) - said.count(UNSET):
-            return True
-    return has_each_name_once(body, decoded)
-
-
-def has_each_name_once(body: bytes | msgspec.Raw, decoded: object) -> bool:
-    """Whether no object of a body has a name twice; cheap, and wrong only in saying no.
-
-    Where nothing is escaped, encoding gives every string as it came, so that a colon is missing for
-    each name that stood there twice.
-
-    Args:
-        body: valid JSON.
-        decoded: what it was read into; nothing in it has a value that was not said.
-    """
-    told = body if type(body) is bytes else memoryview(body).tobytes()
-    return b"\\" not in told and told.count(b":") == encode(decoded).count(b":")
-
-
-def may_repeat_a_name(body: bytes | msgspec.Raw, names: int) -> bool:
-    """Whether a name may stand twice in the objects of a JSON text.
-
-    Cheap, and wrong only in saying yes: every name is followed by a colon, and so may be what stands
-    in a string. Objects within objects are always looked at.
-
-    Args:
-        body: valid JSON.
-        names: how many different names its objects have, object by object.
-    """
-    told = memoryview(body).tobytes() if isinstance(body, msgspec.Raw) else body
-    return told.translate(None, _SPACE).count(b'":') != names
+    fields = astuple(decoded)
+    said = len(fields) - fields.count(UNSET)
+    told = body if type(body) is bytes else bytes(body)
+    return told.count(b":") == said or told.translate(None, _SPACE).count(b'":') == said
 
 
 def shown(value: bytes) -> str:

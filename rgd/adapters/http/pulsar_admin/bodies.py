@@ -16,29 +16,20 @@ _INT32: Final = f"an integer from {-INT32_MAX - 1} to {INT32_MAX}"
 _INT64: Final = f"an integer from {-INT64_MAX - 1} to {INT64_MAX}"
 
 #: Jackson, which Pulsar reads with, takes numbers in quotes and cuts fractions off.
+_Lenient = float | str | None
 _KEEPS: Final = "; 0 or less is unlimited, absent or null keeps what is"
 _LIFTS: Final = "; 0 or less, absent or null is unlimited"
-KeptInt32 = Annotated[int, Meta(description=_INT32 + _KEEPS)] | float | str | None
-KeptInt64 = Annotated[int, Meta(description=_INT64 + _KEEPS)] | float | str | None
-RateInt32 = Annotated[int, Meta(description=_INT32 + _LIFTS)] | float | str | None
-RateInt64 = Annotated[int, Meta(description=_INT64 + _LIFTS)] | float | str | None
+KeptInt32 = Annotated[int, Meta(description=_INT32 + _KEEPS)] | _Lenient
+KeptInt64 = Annotated[int, Meta(description=_INT64 + _KEEPS)] | _Lenient
+RateInt32 = Annotated[int, Meta(description=_INT32 + _LIFTS)] | _Lenient
+RateInt64 = Annotated[int, Meta(description=_INT64 + _LIFTS)] | _Lenient
 SizeInt64 = (
     Annotated[int, Meta(description=f"{_INT64}; less than 0 is unlimited, absent or null is 0")]
-    | float
-    | str
-    | None
-)
-SecondsInt32 = (
-    Annotated[int, Meta(description=f"{_INT32}; 0 or less, absent or null is unlimited")]
-    | float
-    | str
-    | None
+    | _Lenient
 )
 PeriodInt32 = (
     Annotated[int, Meta(description=f"{_INT32}, seconds; less than 1, absent or null is 1")]
-    | float
-    | str
-    | None
+    | _Lenient
 )
 LenientFlag = Annotated[bool, Meta(description="true or false")] | int | str | None
 ActionName = Annotated[str, Meta(description=f"one of {', '.join(BacklogAction)}")] | None
@@ -100,7 +91,7 @@ class BacklogQuotaBody(Struct, rename="camel", frozen=True):
     #: Bytes; `limit` is its older name.
     limit_size: SizeInt64 = None
     limit: SizeInt64 = None
-    limit_time: SecondsInt32 = None
+    limit_time: RateInt32 = None
     policy: ActionName = None
 
 

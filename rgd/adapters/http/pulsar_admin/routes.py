@@ -6,7 +6,6 @@ match, the first here answers: a subscription that is called `resourcegroup` kee
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -83,25 +82,22 @@ _SET: Final = {**DONE, **BAD_BODY, **_BAD_NAME, **NOT_NOW}
 _DELETED: Final = {**DONE, **_MISSING, **_BAD_NAME, **NOT_NOW}
 
 
-@dataclass(frozen=True, slots=True)
-class PulsarAdmin:
-    """Who answers under `/admin/v2`."""
+def endpoints(daemon: Daemon, writing: asyncio.Lock) -> Iterator[Endpoint]:
+    """Every call under `/admin/v2`.
 
-    daemon: Daemon
-    #: Held while groups are deleted or attached to.
-    writing: asyncio.Lock
-
-
-def endpoints(admin: PulsarAdmin) -> Iterator[Endpoint]:
-    """Every call under `/admin/v2`."""
-    yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing))
-    yield from _namespaces(NamespaceCalls(admin.daemon))
-    yield from _dynamic_config(DynamicConfigCalls(admin.daemon))
-    yield from _attachments(admin, _Place("a tenant", _TENANT, tenant_named))
-    yield from _of_namespaces(admin)
-    yield _backlog_check(BacklogCheckCall(admin.daemon.backlogs))
+    Args:
+        daemon: who answers.
+        writing: held while groups are deleted or attached to.
+    """
+    yield from _resource_groups(ResourceGroupCalls(daemon, writing))
+    yield from _namespaces(NamespaceCalls(daemon))
+    yield from _dynamic_config(DynamicConfigCalls(daemon))
+    tenant = _Place("a tenant", _TENANT, tenant_named)
+    yield from _attachments(tenant, AttachmentCalls(daemon, tenant.naming, writing))
+    yield from _of_namespaces(daemon, writing)
+    yield _backlog_check(BacklogCheckCall(daemon.backlogs))
     for domain in _DOMAINS:
-        yield from _of_topics(admin, domain)
+        yield from _of_topics(daemon, domain, writing)
 
 
 class _Place(NamedTuple):
@@ -114,16 +110,16 @@ class _Place(NamedTuple):
     query: tuple[Query, ...] = ()
 
 
-def _of_namespaces(admin: PulsarAdmin) -> Iterator[Endpoint]:
-    place, daemon = _Place("a namespace", _NAMESPACE, namespace_named), admin.daemon
-    yield from _attachments(admin, place)
+def _of_namespaces(daemon: Daemon, writing: asyncio.Lock) -> Iterator[Endpoint]:
+    place = _Place("a namespace", _NAMESPACE, namespace_named)
+    yield from _attachments(place, AttachmentCalls(daemon, place.naming, writing))
     yield from _dispatch(daemon, place)
     yield from _dispatch(daemon, place, "subscriptionDispatchRate", of_subscriptions=True)
     yield from _publish(place, RateCalls(daemon, place.naming, PUBLISH), absent=200)
     yield from _backlog(place, BacklogCalls(daemon, place.naming))
 
 
-def _of_topics(admin: PulsarAdmin, domain: str) -> Iterator[Endpoint]:
+def _of_topics(daemon: Daemon, domain: str, writing: asyncio.Lock) -> Iterator[Endpoint]:
     path = f"{_ROOT}/{domain}/{{tenant}}/{{namespace}}/{{topic}}"
     place = _Place(f"a {domain} topic", path, topic_named(domain), _TOLERATED)
     one = _Place(
@@ -132,14 +128,13 @@ def _of_topics(admin: PulsarAdmin, domain: str) -> Iterator[Endpoint]:
         subscription_named(domain),
         _TOLERATED,
     )
-    daemon = admin.daemon
     yield from _dispatch(daemon, one, of_subscriptions=True)
     yield from _dispatch(daemon, place)
     yield from _dispatch(daemon, place, "subscriptionDispatchRate", of_subscriptions=True)
     publish = RateCalls(daemon, place.naming, PUBLISH, absent=NO_CONTENT)
     yield from _publish(place, publish, absent=204)
     yield from _backlog(place, BacklogCalls(daemon, place.naming))
-    yield from _attachments(admin, place)
+    yield from _attachments(place, AttachmentCalls(daemon, place.naming, writing))
     yield from _stats(place, TopicStatsCalls(daemon, domain))
 
 
@@ -191,8 +186,7 @@ def _dynamic_config(calls: DynamicConfigCalls) -> Iterator[Endpoint]:
     yield _delete(f"{path}/{{name}}", calls.delete, about, changed)
 
 
-def _attachments(admin: PulsarAdmin, place: _Place) -> Iterator[Endpoint]:
-    calls = AttachmentCalls(admin.daemon, place.naming, admin.writing)
+def _attachments(place: _Place, calls: AttachmentCalls) -> Iterator[Endpoint]:
     path, query = f"{place.path}/resourcegroup", place.query
     shown = {200: ResponseSpec("Its bare name, without quotes as in Pulsar, or nothing.", str)}
     answers = {**shown, **_MISSING, **_BAD_NAME}
