@@ -74,30 +74,29 @@ class Answer(Struct, frozen=True, gc=False):
     source: Source = Source.DAEMON
 
 
-class _Asked(Struct, omit_defaults=True):
-    """An item of `POST /v1/acquire`."""
+class _Named(Struct, omit_defaults=True):
+    """A `Name` as the daemon reads it."""
 
-    attempt: int
-    messages: int
     tenant: str | None = None
     namespace: str | None = None
     group: str | None = None
     topic: str | None = None
     subscription: str | None = None
     kind: str = "publish"
+
+
+class _Asked(_Named, omit_defaults=True):
+    """An item of `POST /v1/acquire`; no default that the daemon might not know."""
+
     partial: bool | None = None
     bytes: int = 0
+    messages: int | None = None
+    attempt: int | None = None
 
 
-class _Settled(Struct, omit_defaults=True):
+class _Settled(_Named, omit_defaults=True):
     """An item of `POST /v1/settle`."""
 
-    tenant: str | None = None
-    namespace: str | None = None
-    group: str | None = None
-    topic: str | None = None
-    subscription: str | None = None
-    kind: str = "publish"
     messages: int = 0
     bytes: int = 0
 
@@ -118,7 +117,7 @@ def acquire_body(questions: list[Question]) -> bytes:
     """The array of these questions."""
     return _encode(
         [
-            _Asked(attempt, messages, *name, partial, size)
+            _Asked(*name, partial, size, messages, attempt)
             for name, messages, size, partial, attempt in questions
         ]
     )

@@ -14,6 +14,7 @@ Time is an argument: monotonic nanoseconds.
 
 import math
 from collections import deque
+from dataclasses import InitVar, dataclass, field
 from typing import Final
 
 from rgd.client.answers import AMOUNT_MAX, Answer, Name, Question, Source
@@ -28,19 +29,17 @@ _FALL_S: Final = 1.0
 NS_PER_MS: Final = 1_000_000
 
 
+@dataclass(slots=True, eq=False)
 class Demand:
     """What callers want of one dimension, per second: up at once, down slowly.
 
     A fall is slow because a lease too small costs a call; a rise that is not believed does too.
     """
 
-    __slots__ = ("asked", "rate", "since")
-
-    def __init__(self, now: int) -> None:
-        #: New work since `since`.
-        self.asked = 0
-        self.rate = 0.0
-        self.since = now
+    since: int
+    #: New work since then.
+    asked: int = 0
+    rate: float = 0.0
 
     def measure(self, waiting: int, now: int) -> float:
         """The rate, from what was asked since the last measurement and what waits now."""
@@ -57,51 +56,57 @@ class Demand:
         self.asked, self.rate, self.since = 0, 0.0, now
 
 
+@dataclass(slots=True, eq=False)
 class Hold:
     """One name's tokens.
 
     `messages` and `bytes` are spent without looking further until `good_until`; the reserve lies beside them.
     """
 
-    def __init__(self, name: Name, now: int) -> None:
-        self.name = name
-        self.messages = 0
-        self.bytes = 0
-        self.reserve_messages = 0
-        self.reserve_bytes = 0
-        #: The fast path's end: the refresh time, then the expiry.
-        self.good_until = now
-        self.expires_at = now
-        self.lease_id: str | None = None
-        #: Nothing limits this dimension until the lease expires.
-        self.free_messages = False
-        self.free_bytes = False
-        #: The reserve is open: it is time to renew.
-        self.is_low = False
-        #: The daemon says that a soft limit is exceeded.
-        self.is_over = False
-        self.wants_messages = Demand(now)
-        self.wants_bytes = Demand(now)
-        #: The balance when demand was last counted, plus what was granted since.
-        self._base = (0, 0)
-        #: Everything that this lease granted.
-        self._granted = (0, 0)
-        #: Callers that the balance did not suffice for, in the order in which they asked.
-        self.waiting: deque[Ticket] = deque()
-        #: Questions that the lease answered with a grant.
-        self.grants = 0
-        #: A call about the lease is to be made; is on its way.
-        self.is_due = False
-        self.sent = False
-        self.last_call_at = now
-        self.grants_at_call = 0
-        #: When it is renewed if it was used, else given back.
-        self.refresh_at = now
-        #: What was refused, and until when the daemon needs no asking.
-        self.refusal: Answer | None = None
-        self.refused_until = now
-        #: The daemon gives no lease for this name: its questions go one by one.
-        self.no_lease_until = now
+    name: Name
+    now: InitVar[int]
+    messages: int = 0
+    bytes: int = 0
+    reserve_messages: int = 0
+    reserve_bytes: int = 0
+    #: The fast path's end: the refresh time, then the expiry.
+    good_until: int = field(init=False)
+    expires_at: int = field(init=False)
+    lease_id: str | None = None
+    #: Nothing limits this dimension until the lease expires.
+    free_messages: bool = False
+    free_bytes: bool = False
+    #: The reserve is open: it is time to renew.
+    is_low: bool = False
+    #: The daemon says that a soft limit is exceeded.
+    is_over: bool = False
+    wants_messages: Demand = field(init=False)
+    wants_bytes: Demand = field(init=False)
+    #: The balance when demand was last counted, plus what was granted since.
+    _base: tuple[int, int] = (0, 0)
+    #: Everything that this lease granted.
+    _granted: tuple[int, int] = (0, 0)
+    #: Callers that the balance did not suffice for, in the order in which they asked.
+    waiting: deque[Ticket] = field(default_factory=deque)
+    #: Questions that the lease answered with a grant.
+    grants: int = 0
+    #: A call about the lease is to be made; is on its way.
+    is_due: bool = False
+    sent: bool = False
+    last_call_at: int = field(init=False)
+    grants_at_call: int = 0
+    #: When it is renewed if it was used, else given back.
+    refresh_at: int = field(init=False)
+    #: What was refused, and until when the daemon needs no asking.
+    refusal: Answer | None = None
+    refused_until: int = field(init=False)
+    #: The daemon gives no lease for this name: its questions go one by one.
+    no_lease_until: int = field(init=False)
+
+    def __post_init__(self, now: int) -> None:
+        self.good_until = self.expires_at = self.last_call_at = now
+        self.refresh_at = self.refused_until = self.no_lease_until = now
+        self.wants_messages, self.wants_bytes = Demand(now), Demand(now)
 
     def take(self, messages: int, size: int, now: int) -> bool:
         """Spend tokens if they suffice: the fast path."""
