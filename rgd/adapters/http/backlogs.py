@@ -9,7 +9,7 @@ and it can make nobody skip messages, because only polled topics' evictions are 
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,17 +19,9 @@ from rgd.adapters.http.answers import ItemReason, Reason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec, read
-from rgd.adapters.http.paging import PAGE_BYTES, PAGE_QUERY, page_names, page_of
+from rgd.adapters.http.paging import PAGE_QUERY, page_reply
 from rgd.adapters.http.plane_errors import STATUS, BacklogMissing, BacklogsFull
-from rgd.adapters.http.reply import (
-    NO_CONTENT,
-    NO_HEADERS,
-    Call,
-    Reply,
-    array_of,
-    encode,
-    json_reply,
-)
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import BodyDecoder
@@ -115,20 +107,11 @@ class Backlogs:
 
     async def evictions(self, call: Call) -> Reply:
         """A page of what is to be skipped, by topic."""
-        page = page_of(call)
-        topics, has_more = page_names(self._door.evicting(), page)
-        written: list[bytes] = []
-        last, size = "", 0
-        for topic in topics:
-            if size > PAGE_BYTES:
-                has_more = True
-                break
-            view = self._door.backlog(topic)
-            evictions = [] if view is None else list(map(encode, view.evictions))
-            written += evictions
-            last, size = topic, size + sum(map(len, evictions))
-        headers = page.link_after(_EVICTIONS, last) if has_more else NO_HEADERS
-        return Reply(200, array_of(written), headers)
+        return await page_reply(call, _EVICTIONS, self._door.evicting(), self._evictions)
+
+    def _evictions(self, topics: Sequence[str]) -> Iterator[tuple[str, Iterable[EvictionView]]]:
+        views = ((topic, self._door.backlog(topic)) for topic in topics)
+        return ((topic, () if view is None else view.evictions) for topic, view in views)
 
     async def confirm(self, call: Call) -> Reply:
         """Note that a named eviction was carried out."""

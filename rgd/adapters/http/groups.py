@@ -12,30 +12,22 @@ different things never undo each other, as a GET followed by a PUT would. `null`
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, UnsetType
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.paging import PAGE_BYTES, Page, page_names, page_of
-from rgd.adapters.http.reply import (
-    NO_CONTENT,
-    NO_HEADERS,
-    Call,
-    Reply,
-    array_of,
-    encode,
-    json_reply,
-)
+from rgd.adapters.http.paging import page_names, page_of, page_reply
+from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
 from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
+from rgd.views.model import GroupView
 
 GROUPS: Final = "/v1/groups"
 ONE_GROUP: Final = f"{GROUPS}/{{group}}"
@@ -57,19 +49,12 @@ class Groups:
 
     async def list(self, call: Call) -> Reply:
         """A page of groups, by name; a group that is deleted meanwhile is not in it."""
-        page = page_of(call)
-        names, has_more = page_names(self._daemon.snapshot().groups, page)
-        written: list[bytes] = []
-        last, size = page.after, 0
-        parts = (names[at : at + GROUPS_AT_ONCE] for at in range(0, len(names), GROUPS_AT_ONCE))
-        for view in chain.from_iterable(map(self._daemon.groups, parts)):
-            if size > PAGE_BYTES:
-                has_more = True
-                break
-            written.append(encode(view))
-            last, size = view.group, size + len(written[-1])
-            await asyncio.sleep(0)
-        return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
+        return await page_reply(call, GROUPS, self._daemon.snapshot().groups, self._views)
+
+    def _views(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[GroupView]]]:
+        for at in range(0, len(names), GROUPS_AT_ONCE):
+            for view in self._daemon.groups(names[at : at + GROUPS_AT_ONCE]):
+                yield view.group, (view,)
 
     async def get(self, call: Call) -> Reply:
         """One group."""
@@ -109,13 +94,8 @@ class Groups:
         """A page of the members of the exchange, by name."""
         page = page_of(call)
         names, has_more = page_names(self._daemon.broker_names(), page)
-        last = names[-1] if names else ""
-        headers = _link(page, BROKERS, last, has_more=has_more)
+        headers = page.link_after(BROKERS, names[-1]) if has_more else NO_HEADERS
         return json_reply(self._daemon.brokers(names), headers=headers)
-
-
-def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:
-    return page.link_after(path, last) if has_more else NO_HEADERS
 
 
 def _patched_group(group: Group, body: GroupBody) -> Group:

@@ -7,22 +7,14 @@ their token no longer counts.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
 from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec, read
 from rgd.adapters.http.errors import Overloaded
-from rgd.adapters.http.paging import PAGE_QUERY, page_names, page_of
-from rgd.adapters.http.reply import (
-    EVENT_STREAM,
-    NO_HEADERS,
-    Call,
-    Reply,
-    array_of,
-    encode,
-    json_reply,
-)
+from rgd.adapters.http.paging import PAGE_QUERY, page_reply
+from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply, encode, json_reply
 from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE, NO_GROUP
 from rgd.core.policies.names import check_entity
 from rgd.ports.daemon import Daemon
@@ -60,14 +52,11 @@ class Live:
 
     async def groups(self, call: Call) -> Reply:
         """A page of the rows of groups, by name."""
-        page = page_of(call)
-        names, has_more = page_names(self._daemon.snapshot().groups, page)
-        written: list[bytes] = []
-        for name in names:
-            written += map(encode, self._door.rows(name))
-            await asyncio.sleep(0)
-        headers = page.link_after(LIVE_GROUPS, names[-1]) if has_more else NO_HEADERS
-        return Reply(200, array_of(written), headers)
+        names = self._daemon.snapshot().groups
+        return await page_reply(call, LIVE_GROUPS, names, self._rows)
+
+    def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[object]]]:
+        return ((name, self._door.rows(name)) for name in names)
 
     async def events(self, _call: Call) -> Reply:
         """The last events of the daemon's log."""

@@ -6,13 +6,14 @@ ends earlier; the header `Link` with `rel="next"` (RFC 8288) says that there is 
 a page is put together shows in the entries that are still to come.
 """
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from rgd.adapters.http.endpoint import Query
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, json_reply
+from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, array_of, encode, json_reply
 from rgd.adapters.http.shown import cut
 
 #: Entries of a page where the caller says nothing, and the most that it may ask for.
@@ -102,6 +103,36 @@ def page_names(names: Iterable[str], page: Page) -> tuple[list[str], bool]:
     if page.limit is None:
         return found, False
     return found[: page.limit], len(found) > page.limit
+
+
+async def page_reply(
+    call: Call,
+    path: str,
+    names: Iterable[str],
+    entries: Callable[[Sequence[str]], Iterable[tuple[str, Iterable[object]]]],
+) -> Reply:
+    """A page whose entries are made one name after another; others are served between them.
+
+    Args:
+        call: says which page.
+        path: of the list.
+        names: of the whole list.
+        entries: makes the entries of each of some names, lazily; a name that is gone has none.
+    """
+    page = page_of(call)
+    found, has_more = page_names(names, page)
+    written: list[bytes] = []
+    last, size = page.after, 0
+    for name, made in entries(found):
+        if size > PAGE_BYTES:
+            has_more = True
+            break
+        part = [*map(encode, made)]
+        written += part
+        last, size = name, size + sum(map(len, part))
+        await asyncio.sleep(0)
+    headers = page.link_after(path, last) if has_more else NO_HEADERS
+    return Reply(200, array_of(written), headers)
 
 
 def names_reply(call: Call, names: Iterable[str]) -> Reply:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rgd.adapters.http import backlogs
+from rgd.adapters.http import paging
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.core.bounds import BacklogBounds, Bounds
@@ -283,7 +283,7 @@ async def test_no_number_is_beyond_javas_long(door: Door) -> None:
 async def test_a_page_of_evictions_ends_where_it_is_large(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backlogs, "PAGE_BYTES", 100)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 100)
     for number in range(2):
         await quota(door, BacklogAction.EVICT, size=150, topic=f"{EU}{number}")
         await door.call("PUT", PATH.replace("eu", f"eu{number}"), backlog())
