@@ -1,11 +1,10 @@
-"""A missing component: a loud skip on a laptop, a failure where CI is set. One that tests share: on one worker.
+"""A missing component: a loud skip on a laptop, a failure where CI is set.
 
 Runs pytest on a small suite of its own, with this tree's conftest. Not covered: finding each
 component (that is what every test that needs one does).
 """
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,15 +31,6 @@ def test_skips_by_itself():
 @pytest.mark.xfail(reason="known", strict=True)
 def test_known():
     assert False
-"""
-
-SHARING_SUITE = """
-import pytest
-
-@pytest.mark.pulsar
-@pytest.mark.parametrize("number", range(4))
-def test_needs(number):
-    pass
 """
 
 
@@ -76,11 +66,3 @@ def test_nothing_that_is_required_skips_where_ci_is_set(tmp_path: Path) -> None:
     assert "skipped where CI is set: not today" in run.stdout
     assert "2 failed, 1 passed, 1 xfailed" in run.stdout
     assert run.stdout.splitlines()[-1] == "skipped: 0"
-
-
-@pytest.mark.slow
-def test_what_shares_a_component_is_one_workers(tmp_path: Path) -> None:
-    options = ("-vv", "-n", "2", "--dist", "loadgroup")
-    printed = run_suite(tmp_path, SHARING_SUITE, *options, ci="").stdout
-    workers = re.findall(r"^\[(gw\d)\] .* PASSED", printed, re.MULTILINE)
-    assert len(set(workers)) == 1, printed

@@ -22,6 +22,7 @@ from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeExchange, h
 from tests.support.whole_daemon import daemon_of
 
 GROUPS = ("gold", "silver", "iron")
+SHARDS = 4
 POLICIES = (
     "groups:\n"
     + "".join(f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in GROUPS)
@@ -53,7 +54,7 @@ async def test_messages_of_a_shard_reach_those_who_read_it_and_nobody_else(
 class Member:
     """A daemon on the test's exchange."""
 
-    def __init__(self, ground: Backend, name: str, shards: int, folder: Path) -> None:
+    def __init__(self, ground: Backend, name: str, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "groups.yaml").write_text(POLICIES)
         overrides = {
@@ -61,7 +62,7 @@ class Member:
             "exchange.round_ms": 200,
             "exchange.min_interval_ms": 20,
             "exchange.settle_max_ms": 20,
-            "exchange.shards": shards,
+            "exchange.shards": SHARDS,
         }
         sender = Sender(name, new_incarnation())
         self.daemon = daemon_of(
@@ -95,18 +96,13 @@ class Member:
 
 
 @pytest.fixture
-async def add(backend: Backend, tmp_path: Path) -> AsyncIterator[Callable[[str, int], Member]]:
-    """Starts a daemon with a name and a number of shards; all leave in the end."""
-    members: list[Member] = []
+async def members(backend: Backend, tmp_path: Path) -> AsyncIterator[list[Member]]:
+    """Two daemons, which leave in the end."""
+    members = [Member(backend, name, tmp_path / name) for name in ("first", "second")]
     async with asyncio.TaskGroup() as tasks:
-
-        def start(name: str, shards: int) -> Member:
-            member = Member(backend, name, shards, tmp_path / name)
-            members.append(member)
+        for member in members:
             tasks.create_task(member.run())
-            return member
-
-        yield start
+        yield members
         for member in members:
             member.until.set()
 
@@ -118,19 +114,21 @@ async def _until(condition: Callable[[], bool], asking: Callable[[], None]) -> N
             await asyncio.sleep(0.02)
 
 
-async def test_daemons_share_the_rows_of_the_shards_of_their_groups(
-    add: Callable[[str, int], Member],
-) -> None:
-    first, second = add("first", 4), add("second", 4)
+async def test_daemons_share_the_rows_of_the_shards_of_their_groups(members: list[Member]) -> None:
+    first, second = members
     mine, its = ("gold", "silver"), ("gold", "iron")
-    seen = [group for group in mine if shard_of(group, 4) in {shard_of(one, 4) for one in its}]
+    seen = [
+        group for group in mine if shard_of(group, SHARDS) in {shard_of(one, SHARDS) for one in its}
+    ]
 
     def ask() -> None:
         first.ask(mine)
         second.ask(its)
 
     await _until(lambda: first.is_warm and second.is_warm and second.holds(first, seen), ask)
-    assert set(first.daemon.core.shard_reader.joined) == {shard_of(one, 4).number for one in mine}
+    assert set(first.daemon.core.shard_reader.joined) == {
+        shard_of(one, SHARDS).number for one in mine
+    }
     samples = {(one.name, one.labels): one.value for one in Telemetry(first.daemon).samples()}
     assert not samples["rgd_reports_dropped_total", ("overflow",)]
     await _until(lambda: first.daemon.health().ready, ask)
