@@ -6,7 +6,7 @@ for one: `segments` reads it, `chunks` makes columns of its records, `pieces` re
 `evaluation` has `fairness`, `steps` and `findings` judge them; `tenants` sums them; `wording`, `charts`, `page_tables` and
 `page` show, and `output` writes. `jobs` runs all of it in Spark's tasks.
 Beside it are the clocks (`headers`, `timelines`, `clock_offsets`, `clocks`), what is missing (`continuity`, `presence`, `log_facts`), what-if
-(`scenarios`, `replay`, `what_if`) and the lake (`lake`, `lake_names`, `lake_schema`, `minutes`).
+(`scenarios`, `replay`, `uneven`, `what_if`) and the lake (`lake`, `lake_names`, `lake_schema`, `minutes`).
 
 Law: executors load the core, the wire, the storage, `rgd.errors`, `rgd.text` and this package, never the daemon's configuration, adapters
 or application. Spark and Arrow are imported by the functions that need them, so that

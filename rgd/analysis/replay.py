@@ -1,8 +1,8 @@
-"""What a scenario would have made of a log: the logged demand on `rgd.core.fluid`, window by window.
+"""What a scenario would have made of a log: the logged demand under the core's rules, window by window.
 
-Law: the rules are the core's own. Demand is taken as logged and spread evenly over each window: callers that would have
-adapted to other limits are not modelled. The scenario `AS_LOGGED` is replayed first, and its difference from the log is
-the error of the model.
+Law: the rules are the core's own. Demand is taken as logged, and as uneven within each window as what was admitted of it
+shows (`uneven`): callers that would have adapted to other limits are not modelled. The scenario `AS_LOGGED` is replayed
+first, and its difference from the log is the error of the shares that the model computes.
 
 Another number of brokers folds the demand, in the order of names: those beyond the logged ones take from these in
 turn, so that the demand of each is split evenly over it and those that came to it; those that are too many
@@ -18,8 +18,9 @@ import numpy as np
 
 from rgd.analysis.chunks import DIMENSIONS, Floats
 from rgd.analysis.scenarios import Scenario
+from rgd.analysis.uneven import Uneven, moves
 from rgd.analysis.windows import GroupWindows, Rates
-from rgd.core.exchange.columns import Flags, Ints
+from rgd.core.exchange.columns import Ints
 from rgd.core.fluid.cluster import Cluster, Settings
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
@@ -27,10 +28,14 @@ from rgd.core.units import MILLI, QUOTA_MAX
 
 #: Rounds of a window that are modelled one by one; after them shares hardly move while demand does not.
 ROUNDS_MAX: Final = 20
+#: So many are: after fewer equal rounds, demand is still estimated by the noise of the step before them.
+ROUNDS_MIN: Final = 5
 #: Under `max-min` brokers report a step in demand at once: shares follow so long after the begin of a round.
 STEP_MS: Final = 150
-#: The first rounds are the log's: brokers that start have their floors for up to two, which begin within windows.
+#: The first rounds have the log's shares: brokers that start have their floors for up to two, which begin within windows.
 START_ROUNDS: Final = 3
+#: A broker with a record of less than this part of a window had demand and a share for a part of it only.
+COVERED: Final = 0.9
 
 
 def replay(
@@ -45,11 +50,11 @@ def replay(
         round_ms: length of a logged round.
     """
     pace = _Pace.of(window_ms, scenario.round_ms or round_ms)
-    changed = [_changed(windows, scenario) for windows in groups]
+    changed = [_changed(windows, scenario, pace) for windows in groups]
     together: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, windows in enumerate(changed):
+    for place, (windows, _) in enumerate(changed):
         together[len(windows.brokers), _changes(windows)].append(place)
-    replayed = list(changed)
+    replayed = list(groups)
     for places in together.values():
         some = [changed[place] for place in places]
         for place, windows in zip(places, _replay(some, pace), strict=True):
@@ -61,16 +66,22 @@ def replay(
 class _Pace:
     """How windows and rounds follow each other."""
 
-    window_ms: int
     round_ms: int
     #: Rounds in a window, and windows in a round; one of them is 1.
     rounds: int
     windows: int
+    #: Windows of the start, which have the log's shares.
+    start: int
+    #: Part of a window before brokers follow a step in demand.
+    late: float
 
     @classmethod
     def of(cls, window_ms: int, round_ms: float) -> "_Pace":
-        rounds, windows = round(window_ms / round_ms), round(round_ms / window_ms)
-        return cls(window_ms, max(1, round(round_ms)), max(1, rounds), max(1, windows))
+        rounds = max(1, round(window_ms / round_ms))
+        windows = max(1, round(round_ms / window_ms))
+        start = -(-START_ROUNDS * windows // rounds)
+        late_ms = min(STEP_MS, round_ms / 2)
+        return cls(max(1, round(round_ms)), rounds, windows, start, late_ms / window_ms)
 
 
 def _changes(windows: GroupWindows) -> tuple[tuple[int, str], ...]:
@@ -83,24 +94,34 @@ def _changes(windows: GroupWindows) -> tuple[tuple[int, str], ...]:
     )
 
 
-def _changed(windows: GroupWindows, scenario: Scenario) -> GroupWindows:
-    """The windows with the scenario's policy, quotas and brokers; what was admitted is the log's, in proportion to the quota."""
+def _changed(windows: GroupWindows, scenario: Scenario, pace: _Pace) -> tuple[GroupWindows, Uneven]:
+    """The windows with the scenario's policy, quotas and brokers; and the demand of those, Milli per second.
+
+    The windows' shares are the log's, in proportion to the quota.
+    """
     policy = windows.policy
     if scenario.policy is not None:
         policy = (scenario.policy,) * len(policy)
     fold = _fold(len(windows.brokers), scenario.brokers or len(windows.brokers))
-    rates = {of: _rates(windows, of, scenario, fold) for of in DIMENSIONS}
+    wanted, admitted, share = (
+        fold.T @ _milli_of(windows, name) for name in ("wanted", "admitted", "share")
+    )
     nearest = np.arange(fold.shape[1]) % fold.shape[0]
-    return replace(
+    changed = replace(
         windows,
         policy=policy,
-        rates=rates,
+        rates={of: _rates(windows, of, scenario, fold) for of in DIMENSIONS},
         brokers=tuple(_names(windows.brokers, fold.shape[1])),
         covered=(windows.covered[:, :, None] * (fold > 0)).max(axis=1),
         weight=windows.weight[:, nearest],
         is_begun=windows.is_begun[:, nearest],
         refused_by=(),
     )
+    is_covered = changed.covered >= COVERED * windows.seconds[:, None]
+    is_known = is_covered[..., None] & ~moves(share)
+    # The log's own shares are in force in the first ones, and brokers' last records end within the last one.
+    is_known[: pace.start] = is_known[-1] = True
+    return changed, Uneven.of(wanted, admitted, np.where(is_known, share, 0.0))
 
 
 def _fold(brokers: int, to: int) -> Floats:
@@ -131,12 +152,18 @@ def _rates(windows: GroupWindows, of: str, scenario: Scenario, fold: Floats) -> 
     return replace(
         rates,
         wanted=rates.wanted @ fold,
-        admitted=rates.admitted @ fold * scale[:, None],
+        share=np.nan_to_num(rates.share) @ fold * scale[:, None],
         quota=quota,
         quota_logged=np.repeat(_milli(quota)[:, None], fold.shape[1], axis=1),
         quota_max=np.maximum(limit, np.append(limit[:1], limit[:-1])),
         recovered=np.zeros_like(quota),
     )
+
+
+def _milli_of(windows: GroupWindows, name: str) -> Floats:
+    """[windows, brokers, dimensions] rates of a name, Milli per second; 0 for none."""
+    rates = [getattr(windows.rates[of], name) for of in DIMENSIONS]
+    return np.asarray(np.nan_to_num(np.stack(rates, axis=-1)) * MILLI, np.float64)
 
 
 def _milli(rates: Floats) -> Ints:
@@ -146,114 +173,113 @@ def _milli(rates: Floats) -> Ints:
     return milli
 
 
-def _replay(groups: Sequence[GroupWindows], pace: _Pace) -> list[GroupWindows]:
+def _replay(groups: Sequence[tuple[GroupWindows, Uneven]], pace: _Pace) -> list[GroupWindows]:
     """Replay groups with equally many brokers and the same policies at the same times."""
-    starts = np.unique(np.concatenate([windows.start_ms for windows in groups]))
-    at = [np.searchsorted(starts, windows.start_ms) for windows in groups]
+    changed = [windows for windows, _ in groups]
+    starts = np.unique(np.concatenate([windows.start_ms for windows in changed]))
+    at = [np.searchsorted(starts, windows.start_ms) for windows in changed]
     # A group without a window keeps its quota and weights, and wants nothing.
     last = [np.maximum(np.searchsorted(one, np.arange(len(starts)), "right") - 1, 0) for one in at]
-    wanted = np.zeros((len(starts), len(groups), len(groups[0].brokers), len(DIMENSIONS)))
-    for place, windows in enumerate(groups):
-        both = [np.floor(windows.rates[of].wanted * MILLI) for of in DIMENSIONS]
-        wanted[at[place], place] = np.stack(both, axis=-1)
+    shape = (len(starts), len(groups), len(changed[0].brokers), len(DIMENSIONS))
+    demand, share = Uneven.nothing(shape), np.zeros(shape)
+    for place, (windows, wanted) in enumerate(groups):
+        demand.put((at[place], place), wanted)
+        share[at[place], place] = _milli_of(windows, "share")
     quota = np.stack(
         [
             np.stack([_milli(one.rates[of].quota)[before] for of in DIMENSIONS], axis=-1)
-            for one, before in zip(groups, last, strict=True)
+            for one, before in zip(changed, last, strict=True)
         ],
         axis=1,
     )
     weight = np.stack(
-        [one.weight[before] for one, before in zip(groups, last, strict=True)], axis=1
+        [one.weight[before] for one, before in zip(changed, last, strict=True)], axis=1
     )
-    policies = [groups[0].policy[place] for place in last[0].tolist()]
-    admitted, share = _run(wanted, quota, weight, policies, pace)
-    start = -(-START_ROUNDS * pace.windows // pace.rounds)
+    policies = [changed[0].policy[place] for place in last[0].tolist()]
+    admitted = _run(demand, share, quota, weight, policies, pace=pace)
     return [
-        _as_windows(windows, admitted[one, place], share[one, place], one < start)
-        for place, (windows, one) in enumerate(zip(groups, at, strict=True))
+        _as_windows(windows, admitted[one, place], share[one, place])
+        for place, (windows, one) in enumerate(zip(changed, at, strict=True))
     ]
 
 
 def _run(
-    wanted: Floats, quota: Ints, weight: Ints, policies: Sequence[str], pace: _Pace
-) -> tuple[Floats, Floats]:
-    """Run windows one after the other; [windows, groups, brokers, dimensions] rates, Milli per second.
+    demand: Uneven,
+    share: Floats,
+    quota: Ints,
+    weight: Ints,
+    policies: Sequence[str],
+    *,
+    pace: _Pace,
+) -> Floats:
+    """Run windows one after the other; [windows, groups, brokers, dimensions] what was admitted, Milli per second.
 
     Args:
-        wanted: [windows, groups, brokers, dimensions] Milli per second.
+        demand: [windows, groups, brokers, dimensions] Milli per second.
+        share: [windows, groups, brokers, dimensions] Milli per second; those of the first windows are in force in
+            them, where they are not 0, and the others are replaced.
         quota: [windows, groups, dimensions] Milli per second, `NO_RATE` for unlimited.
         weight: [windows, groups, brokers] thousandths.
         policies: [windows].
         pace: of windows and rounds.
     """
     settings = Settings(policy=policies[0], round_ms=pace.round_ms)
-    cluster = Cluster(quota[0], wanted.shape[2], settings, weight[0])
-    admitted, share = np.empty_like(wanted), np.empty_like(wanted)
+    cluster = Cluster(quota[0], share.shape[2], settings, weight[0])
+    admitted = np.empty_like(share)
     since = 0
-    for window, offered in enumerate(wanted):
-        cluster.set_policy(policies[window], quota[window], weight[window])
+    for window, policy in enumerate(policies):
+        cluster.set_policy(policy, quota[window], weight[window])
+        offered = demand.at(window)
+        given = share[window] if window < pace.start else np.zeros_like(share[window])
         if pace.windows == 1:
-            admitted[window], share[window] = _rounds(cluster, offered, pace, policies[window])
+            admitted[window], share[window] = _rounds(cluster, offered, given, pace, policy)
             continue
-        admitted[window], share[window] = _admit(cluster, offered, pace.window_ms), cluster.share
+        share[window] = _in_force(cluster, given)
+        admitted[window] = offered.admitted(share[window])
         if window + 1 - since == pace.windows:
             round_ = slice(since, window + 1)
-            cluster.exchange(wanted[round_].mean(axis=0), admitted[round_].mean(axis=0))
+            cluster.exchange(demand.wanted[round_].mean(axis=0), admitted[round_].mean(axis=0))
             since = window + 1
-    return admitted, share
+    return admitted
 
 
-def _rounds(cluster: Cluster, offered: Floats, pace: _Pace, policy: str) -> tuple[Floats, Floats]:
-    """The mean rates of a window of several rounds with the same demand; Milli per second."""
-    ms = pace.window_ms / pace.rounds
-    admitted, shares = np.zeros_like(offered), np.zeros_like(offered)
-    last = np.full_like(offered, np.nan)
+def _rounds(
+    cluster: Cluster, demand: Uneven, given: Floats, pace: _Pace, policy: str
+) -> tuple[Floats, Floats]:
+    """What is admitted in a window of several rounds with the same demand, and the mean shares; Milli per second."""
+    is_prompt = policy == SharePolicyName.MAX_MIN
+    before = _in_force(cluster, given)
+    shares, last = np.zeros_like(given), before
     for number in range(1, pace.rounds + 1):
-        share = cluster.share
-        now = _round(cluster, offered, ms, policy)
-        is_settled = np.array_equal(share, cluster.share) and np.array_equal(now, last)
+        if is_prompt:
+            cluster.exchange_early(demand.wanted)
+        share = _in_force(cluster, given)
+        if not is_prompt:
+            cluster.exchange(demand.wanted, demand.admitted(share))
         # What has settled stays until the demand changes.
+        is_settled = number >= ROUNDS_MIN and np.array_equal(share, last)
         more = pace.rounds - number + 1 if is_settled or number == ROUNDS_MAX else 1
-        admitted += now * more
-        shares += share * float(more)
+        shares += share * more
         if more > 1:
             break
-        last = now
-    return admitted / pace.rounds, shares / pace.rounds
+        last = share
+    shares /= pace.rounds
+    late = pace.late if is_prompt else 0.0
+    return demand.admitted(before) * late + demand.admitted(shares) * (1 - late), shares
 
 
-def _round(cluster: Cluster, offered: Floats, ms: float, policy: str) -> Floats:
-    """Rates that were admitted in a round with an exchange, Milli per second."""
-    if policy != SharePolicyName.MAX_MIN:
-        admitted = _admit(cluster, offered, ms)
-        cluster.exchange(offered, admitted)
-        return admitted
-    before_ms = min(STEP_MS, ms / 2)
-    before = _admit(cluster, offered, before_ms)
-    cluster.exchange(offered, before)
-    after_ms = ms - before_ms
-    return (before * before_ms + _admit(cluster, offered, after_ms) * after_ms) / ms
+def _in_force(cluster: Cluster, given: Floats) -> Floats:
+    """The shares that are given, and the cluster's where none are; Milli per second, infinite for unlimited."""
+    computed = np.where(cluster.share == NO_RATE, np.inf, cluster.share)
+    return np.where(given > 0, given, computed)
 
 
-def _admit(cluster: Cluster, offered: Floats, ms: float) -> Floats:
-    """Rates that were admitted of rates, Milli per second."""
-    per_s = ms / 1000
-    return cluster.admit(np.floor(offered * per_s), ms) / per_s
-
-
-def _as_windows(
-    windows: GroupWindows, admitted: Floats, share: Floats, is_start: Flags
-) -> GroupWindows:
-    """The windows with what was admitted and the shares; [windows, brokers, dimensions] Milli per second.
-
-    Windows of the start have what the log has.
-    """
+def _as_windows(windows: GroupWindows, admitted: Floats, share: Floats) -> GroupWindows:
+    """The windows with what was admitted and the shares; [windows, brokers, dimensions] Milli per second."""
     rates = {}
     for place, of in enumerate(DIMENSIONS):
         logged = windows.rates[of]
-        granted = np.where(is_start[:, None], logged.admitted, admitted[..., place] / MILLI)
-        granted = np.minimum(granted, logged.wanted)
-        limit = np.where(share[..., place] < 0, np.nan, share[..., place] / MILLI)
+        granted = np.minimum(admitted[..., place] / MILLI, logged.wanted)
+        limit = np.where(np.isinf(share[..., place]), np.nan, share[..., place] / MILLI)
         rates[of] = replace(logged, admitted=granted, refused=logged.wanted - granted, share=limit)
     return replace(windows, rates=rates)

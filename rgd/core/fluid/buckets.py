@@ -2,8 +2,7 @@
 
 Law: over some time at one rate a bucket admits min(offered, tokens + rate), which
 is what `rgd.core.buckets.bucket.Buckets` admits of ever smaller requests;
-a change of rate takes the tokens above the new depth, and gives none. A request takes of both
-dimensions or of none, so the dimension that has least for it limits the other.
+a change of rate takes the tokens above the new depth, and gives none. Dimensions are buckets of their own.
 
 Amounts are Milli (thousandths of a unit) as whole float64, rates Milli per second, infinite where unlimited.
 """
@@ -42,11 +41,6 @@ class FluidBuckets:
         """Let some time pass in which so much was offered, evenly; what was admitted."""
         supply = self.tokens + self._amount(ms)
         admitted = np.minimum(offered, supply)
-        if offered.shape[-1] > 1:
-            # A dimension in which nothing is offered limits no other.
-            part = np.divide(admitted, offered, out=np.ones_like(offered), where=offered > 0)
-            together = np.floor(offered * part.min(axis=-1, keepdims=True))
-            np.minimum(admitted, together, out=admitted)
         supply -= admitted
         self.tokens = np.minimum(supply, self._amount(self.burst_ms), out=supply)
         return admitted

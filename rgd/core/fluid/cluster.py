@@ -87,8 +87,12 @@ class Cluster:
     def exchange(self, offered: Floats, admitted: Floats) -> None:
         """Share out by what the last round had, Milli per second."""
         wanted = self._wanting.end_round(np.maximum(offered, admitted))
-        self._share = self.shares(wanted, admitted.astype(np.int64))
-        self._buckets.set_rate(self._rate())
+        self._put(self.shares(wanted, admitted.astype(np.int64)))
+
+    def exchange_early(self, offered: Floats) -> None:
+        """Share out by demand for the round that has it: brokers report steps at once, under `max-min`."""
+        wanted = self._wanting.within_round(offered)
+        self._put(self.shares(wanted, wanted))
 
     def shares(self, wanted: Ints, admitted: Ints) -> Ints:
         """Every broker's share of rates in Milli per second; all are [groups, brokers, dimensions]."""
@@ -108,19 +112,32 @@ class Cluster:
 
     def _max_min(self, wanted: Ints) -> Ints:
         groups, brokers, dimensions = self._shape
-        both = ((0, 0), (0, 2 - dimensions))
         rows = Rows(
             np.repeat(np.arange(groups), brokers),
             np.tile(np.arange(brokers), groups),
-            np.pad(wanted.reshape(-1, dimensions), both),
+            _pair(wanted.reshape(-1, dimensions), 0),
             self._weight.reshape(-1),
         )
-        quota = np.pad(self._quota, both, constant_values=NO_RATE)
-        shares = share_out(rows, quota, brokers=brokers, floor_ppm=self._settings.floor_ppm)
+        shares = share_out(
+            rows,
+            _pair(self._quota, NO_RATE),
+            brokers=brokers,
+            floor_ppm=self._settings.floor_ppm,
+        )
         return shares.of_rows[:, :dimensions].reshape(self._shape)
+
+    def _put(self, share: Ints) -> None:
+        self._share = share
+        self._buckets.set_rate(self._rate())
 
     def _rate(self) -> Floats:
         return np.where(self._share == NO_RATE, np.inf, self._share)
+
+
+def _pair(columns: Ints, fill: int) -> Ints:
+    """[rows, 2] from one or two dimensions."""
+    missing = 2 - columns.shape[1]
+    return np.pad(columns, ((0, 0), (0, missing)), constant_values=fill) if missing else columns
 
 
 def _shipped(quota: Ints, used: Ints) -> Ints:

@@ -5,6 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from rgd.core.demand.estimator import History, Seen, end_round
+from rgd.core.demand.marks import whole
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.shares.columns_sums import Floats, Ints
 from rgd.core.units import MILLI, NS_PER_MS
@@ -14,7 +15,11 @@ class Wanting(Protocol):
     """What each broker says it wants, round by round; arrays are [groups, brokers, dimensions]."""
 
     def end_round(self, offered: Floats) -> Ints:
-        """Take in a round, Milli per second; what is reported as wanted, Milli per second."""
+        """Take in a round, Milli per second; what is reported as wanted at its end, Milli per second."""
+        ...
+
+    def within_round(self, offered: Floats) -> Ints:
+        """Take in a round; what is reported as wanted soon after its begin."""
         ...
 
 
@@ -24,6 +29,10 @@ class CountedDemand:
     def end_round(self, offered: Floats) -> Ints:
         """Report what was counted."""
         return offered.astype(np.int64)
+
+    def within_round(self, offered: Floats) -> Ints:
+        """Report what is counted."""
+        return self.end_round(offered)
 
 
 class EstimatedDemand:
@@ -47,3 +56,14 @@ class EstimatedDemand:
             slot_noise=self._nothing,
         )
         return end_round(self._columns, seen, self._settings).wanted.reshape(offered.shape)
+
+    def within_round(self, offered: Floats) -> Ints:
+        """Report steps and the end of all demand, which do not wait for the round's end."""
+        columns = self._columns
+        before = whole(columns.level)
+        # A round with a step has some of both levels, so the next one replaces its estimate.
+        is_next = columns.since == 1
+        self.end_round(offered)
+        columns.level[is_next] = offered.reshape(is_next.shape)[is_next]
+        is_early = columns.since <= 2
+        return np.where(is_early, whole(columns.level), before).reshape(offered.shape)

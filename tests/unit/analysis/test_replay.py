@@ -5,18 +5,28 @@ Not covered: the rules themselves (tests/property/test_shares.py, tests/simulati
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
+from rgd.analysis.chunks import Floats
 from rgd.analysis.evaluation import evaluate
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, SCENARIOS_MAX, parse
+from rgd.analysis.uneven import Uneven
 from rgd.analysis.windows import GroupWindows
 from rgd.errors import ConfigError
+from sim.run import run
+from sim.scenario import Demand, Ground
+from sim.scenarios import SCENARIOS
+from sim.usage_log import write_usage_logs
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -83,6 +93,59 @@ def test_windows_of_several_rounds_admit_what_their_rounds_do(
     short = admitted(logs.windows(), 1000)
     # The first one has rounds of the start, which are the log's.
     assert long[1:] == pytest.approx(np.mean(short.reshape(6, 10, 3), axis=1)[1:], abs=1e-9)
+
+
+def simulated(folder: Path, read_logs: ReadLogs, *, seed: int, quota: float = 1.0) -> Any:
+    """Logs of demand that is another one each round; the simulator runs the daemon's own core."""
+    noise = SCENARIOS["noise"]
+
+    def workload(ground: Ground) -> Demand:
+        # Demand is a multiple of the mean share, so another quota would change it too.
+        return noise.workload(replace(ground, mean_messages=noise.quota_per_daemon))
+
+    rate = noise.quota_per_daemon * quota
+    few = replace(noise, daemons=5, rounds=40, quota_per_daemon=rate, workload=workload)
+    write_usage_logs(run(few, seed=seed).cluster, folder)
+    return read_logs(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_replayed_within_one_percent(
+    tmp_path: Path, read_logs: ReadLogs, seed: int
+) -> None:
+    by = found(simulated(tmp_path, read_logs, seed=seed), "quota=*:x1")
+    assert abs(by["as logged"]["change"]) < 0.01
+
+
+@pytest.mark.slow
+def test_another_quota_admits_what_a_simulation_with_it_does(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    by = found(simulated(tmp_path / "logged", read_logs, seed=0), "quota=*:x1.25")
+    truth = simulated(tmp_path / "truth", read_logs, seed=0, quota=1.25).found("group-000")
+    assert by["quota=*:x1.25"]["admitted"] == pytest.approx(truth["admitted"], rel=0.03)
+
+
+@given(
+    arrays(np.float64, (4, 1), elements=st.floats(1e3, 1e9)),
+    arrays(np.float64, (4, 1), elements=st.floats(0, 0.99)),
+    arrays(np.float64, (4, 1), elements=st.floats(1e3, 1e9)),
+)
+def test_the_logged_share_admits_what_was_logged_and_a_larger_one_no_less(
+    wanted: Floats, part: Floats, share: Floats
+) -> None:
+    demand = Uneven.of(wanted, wanted * part, share)
+    at = demand.admitted(share)
+    assert at == pytest.approx(wanted * part, rel=1e-6, abs=0.01)
+    assert (demand.admitted(share * 1.5) >= at * (1 - 1e-9)).all()
+    assert (demand.admitted(np.zeros_like(share)) == 0).all()
+    assert demand.admitted(np.full_like(share, np.inf)) == pytest.approx(wanted)
+
+
+def test_the_dimension_whose_share_is_used_most_explains_the_refusals() -> None:
+    demand = Uneven.of(np.array([1e5, 1e6]), np.array([5e4, 5e5]), np.array([1e5, 5e5]))
+    assert demand.admitted(np.array([1e5, 1e6])) == pytest.approx([1e5, 1e6])
 
 
 @pytest.mark.parametrize(
