@@ -15,8 +15,9 @@ import numpy as np
 from bench.harness import run
 from rgd.analysis.chunks import Floats
 from rgd.analysis.evaluation import REPLAYED_PIECES, Evaluator
+from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, POLICIES, Scenario
-from rgd.analysis.windows import GroupWindows, Rates
+from rgd.analysis.windows import GroupWindows, Joined, Rates
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import WEIGHT_ONE
@@ -67,7 +68,8 @@ def rows_per_s(groups: list[GroupWindows], scenario: Scenario | None) -> float:
     """Rows that a second of processor time judges, or replays and judges."""
     evaluator = Evaluator(ROUND_MS, ROUND_MS, ())
     begun = time.process_time()
-    list(evaluator.findings(groups if scenario is None else evaluator.replayed(groups, scenario)))
+    found = groups if scenario is None else replay(groups, scenario, ROUND_MS, ROUND_MS)
+    list(evaluator.judged(map(Joined.alone, found)))
     return groups[0].covered.size * len(groups) / (time.process_time() - begun)
 
 

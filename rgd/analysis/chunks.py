@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.continuity import Gap, incarnation_name, is_loss
+from rgd.analysis.schema import PIECES, arrow
 from rgd.analysis.segments import Logged
 from rgd.core.exchange.columns import KINDS, POLICIES, Ints, UsageColumns
 from rgd.core.shares.columns import NO_RATE
@@ -92,22 +93,25 @@ class Names:
         numbers, place = np.unique(series, return_inverse=True)
         known = [self.known[number] for number in numbers.tolist()]
         places = pa.array(place)
-        return {
-            name: pa.array(column, pa.string()).take(places)
-            for name, column in zip(SERIES_NAMES, zip(*known, strict=True), strict=True)
-        }
+        columns = {}
+        for name, column in zip(SERIES_NAMES, zip(*known, strict=True), strict=True):
+            encoded = pa.array(column, arrow(PIECES).field(name).type)
+            columns[name] = encoded.take(places)
+        return columns
 
 
 def numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
-    """The distinct names in order, and the number of each row's; null is ''."""
-    if column.null_count:
-        column = column.fill_null("")
-    encoded = column.combine_chunks().dictionary_encode()
-    names = np.array(encoded.dictionary.to_pylist(), object)
-    order = np.argsort(names)
+    """The distinct names of a column of `schema.NAME` in order, and the number of each row's; null is ''."""
+    encoded = column.combine_chunks()
+    known = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(len(known)).to_numpy()
+    names = np.array([*known, ""], object)
+    # A dictionary may have more than the rows use.
+    used = np.flatnonzero(np.bincount(codes, minlength=len(names)))
+    used = used[np.argsort(names[used])]
     number = np.empty(len(names), np.int64)
-    number[order] = np.arange(len(names))
-    return tuple(names[order].tolist()), number[encoded.indices.to_numpy()]
+    number[used] = np.arange(len(used))
+    return tuple(names[used].tolist()), number[codes]
 
 
 def rows_of(records: Sequence[Logged], names: Names) -> Table:

@@ -1,9 +1,8 @@
 """An executor's work on pieces that stand together by group and kind: join, judge, summarise.
 
 Law: the windows of a group cross the network once, and memory is bounded by the largest group and
-the pieces of a bucket (`packets`), or `EVALUATED_PIECES` if that is more. The result is the windows, with the findings
-about each dimension on that dimension's first row. Groups are shared out together, because a call costs as much as
-some hundred windows.
+the pieces of a bucket (`packets`), or `EVALUATED_PIECES` if that is more. The result is the windows, and the findings
+about each dimension. Groups are joined, judged and written together, because a call costs as much as some hundred windows.
 
 The stats of the segments, which have no group, pass through. What the policies attach to a group passes
 once, however many segments repeat it.
@@ -12,18 +11,20 @@ once, however many segments repeat it.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
+
 from rgd.analysis import tables
-from rgd.analysis.chunks import numbered
+from rgd.analysis.chunks import DIMENSIONS
 from rgd.analysis.fairness import Fairness, fairness_of, parts_of
-from rgd.analysis.findings import summarise, what_if_of
-from rgd.analysis.pieces import starts_of
+from rgd.analysis.findings import Finding, summarise, what_if_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
-from rgd.analysis.schema import EVALUATED, WINDOWS, arrow
-from rgd.analysis.windows import GroupWindows, join
+from rgd.analysis.windows import GroupWindows, Joined, join, rows_of
+
+#: A row of `schema.FOUND`.
+Said = tuple[str | None, str | None, str]
 
 #: Pieces that are judged together, if no group has more.
 EVALUATED_PIECES: Final = 20_000
@@ -35,8 +36,8 @@ REPLAYED_ROWS_MAX: Final = 500_000
 
 def evaluate(
     groups: Iterable[Any], window_ms: int, round_ms: float, *, scenarios: Sequence[Scenario] = ()
-) -> Iterator[Any]:
-    """Turn pieces into `pyarrow.RecordBatch`es of `schema.EVALUATED`.
+) -> Iterator[tuple[list[Any], list[Said]]]:
+    """Turn pieces into windows, some `pyarrow.Table`s of `schema.WINDOWS`, and what there is to say.
 
     Args:
         groups: tables of `schema.PIECES`, each of whole groups by group and kind.
@@ -45,8 +46,18 @@ def evaluate(
         scenarios: what else is asked, after `AS_LOGGED`.
     """
     evaluator = Evaluator(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
-    for pieces in groups:
-        yield from evaluator.of_pieces(pieces).to_batches()
+    return map(evaluator.of_pieces, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Groups of the same brokers, judged."""
+
+    joined: Joined
+    #: Of each dimension, of all groups.
+    fairness: dict[str, Fairness]
+    #: Of each group the findings about the dimensions that it uses.
+    findings: list[dict[str, Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,49 +68,44 @@ class Evaluator:
     round_ms: float
     scenarios: Sequence[Scenario]
 
-    def of_pieces(self, pieces: Any) -> Any:
-        """A `pyarrow.Table` of `schema.EVALUATED` of some groups' pieces."""
-        import pyarrow as pa
+    def of_pieces(self, pieces: Any) -> tuple[list[Any], list[Said]]:
+        """Windows and what there is to say of some groups' pieces."""
         import pyarrow.compute as pc
 
-        made = [arrow(EVALUATED).empty_table()]
+        said: list[Said] = []
         if pieces["stats"].null_count < len(pieces):
             is_piece = pc.is_null(pieces["stats"])
-            made = [_passed_on(pieces.filter(pc.invert(is_piece)))]
+            said = _passed_on(pieces.filter(pc.invert(is_piece)))
             pieces = pieces.filter(is_piece)
-        groups = [join(one, self.window_ms) for one in _groups(pieces)]
-        findings = list(self.findings(groups))
+        judged = list(self.judged(join(pieces, self.window_ms) if len(pieces) else ()))
+        groups = [windows for one in judged for windows in one.joined.groups]
+        findings = [found for one in judged for found in one.findings]
+        lengths = self.window_ms, self.round_ms
         for scenario in self.scenarios:
             for some in _together(groups, scenario):
-                replayed = self.replayed(groups[some], scenario)
-                for found, other in zip(findings[some], self.findings(replayed), strict=True):
-                    for of, (finding, _) in found.items():
-                        finding["what_if"].append(what_if_of(scenario.text, finding, other[of][0]))
-        for windows, found in zip(groups, findings, strict=True):
-            for of, (finding, known) in found.items():
-                made.append(_with_finding(tables.write(windows, of, known), finding))
-        return pa.concat_tables(made)
+                replayed = map(Joined.alone, replay(groups[some], scenario, *lengths))
+                for found, other in zip(findings[some], self.judged(replayed), strict=True):
+                    for of, finding in found.items():
+                        entry = what_if_of(scenario.text, finding, other.findings[0][of])
+                        finding["what_if"].append(entry)
+        for one in (one for found in findings for one in found.values()):
+            said.append((one["group"], one["kind"], json.dumps(one, allow_nan=False)))
+        return [table for one in judged for table in _written(one)], said
 
-    def replayed(
-        self, groups: Sequence[GroupWindows], scenario: Scenario
-    ) -> Sequence[GroupWindows]:
-        """The windows that the scenario would have had."""
-        return replay(groups, scenario, window_ms=self.window_ms, round_ms=self.round_ms)
-
-    def findings(
-        self, groups: Sequence[GroupWindows]
-    ) -> Iterator[dict[str, tuple[dict[str, Any], Fairness]]]:
-        """The findings about each group's dimensions that are used."""
-        for windows, parts in zip(groups, parts_of(groups), strict=True):
-            found = {}
-            for of, rates in windows.rates.items():
-                if rates.is_used:
-                    known = fairness_of(windows, of, parts)
-                    finding = summarise(
-                        windows, of, known, window_ms=self.window_ms, round_ms=self.round_ms
-                    )
-                    found[of] = (finding, known)
-            yield found
+    def judged(self, groups: Iterable[Joined]) -> Iterator[Judged]:
+        """The groups with what is found about them."""
+        groups, lengths = list(groups), (self.window_ms, self.round_ms)
+        for joined, parts in zip(groups, parts_of([one.windows for one in groups]), strict=True):
+            fairness = {of: fairness_of(joined.windows, of, parts) for of in DIMENSIONS}
+            findings = [
+                {
+                    of: summarise(windows, of, rows_of(fairness[of], rows), *lengths)
+                    for of in DIMENSIONS
+                    if windows.rates[of].is_used
+                }
+                for windows, rows in zip(joined.groups, joined.rows, strict=True)
+            ]
+            yield Judged(joined, fairness, findings)
 
 
 def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[slice]:
@@ -114,30 +120,21 @@ def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[sl
     yield slice(first, len(groups))
 
 
-def _groups(pieces: Any) -> Iterator[Any]:
-    """The pieces of each group and kind."""
-    codes = [numbered(pieces[key])[1] for key in ("group", "kind")]
-    starts = [*starts_of(*codes).tolist(), len(pieces)]
-    for start, end in pairwise(starts):
-        yield pieces[start:end]
-
-
-def _with_finding(table: Any, finding: dict[str, Any]) -> Any:
+def _written(judged: Judged) -> Iterator[Any]:
+    """Tables of the dimensions that groups use."""
     import pyarrow as pa
 
-    column = [json.dumps(finding, allow_nan=False), *[None] * (len(table) - 1)]
-    return table.append_column(arrow(EVALUATED).field("findings"), pa.array(column, pa.string()))
+    for of in DIMENSIONS:
+        is_used = [of in found for found in judged.findings]
+        if any(is_used):
+            table = tables.write(judged.joined, of, judged.fairness[of])
+            of_rows = np.repeat(is_used, [len(one.start_ms) for one in judged.joined.groups])
+            yield table if all(is_used) else table.filter(pa.array(of_rows))
 
 
-def _passed_on(pieces: Any) -> Any:
+def _passed_on(pieces: Any) -> list[Said]:
     """Stats as they are, equal ones too; of the attachments each once, with the group's name."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    said = pieces.select(["group", "stats"])
-    is_of_group = pc.is_valid(said["group"])
-    once = said.filter(is_of_group).group_by(["group", "stats"]).aggregate([])
-    said = pa.concat_tables([said.filter(pc.invert(is_of_group)), once])
-    blank = {name: pa.nulls(len(said), arrow(WINDOWS).field(name).type) for name in WINDOWS}
-    columns = blank | {"group": said["group"], "findings": said["stats"]}
-    return pa.table(columns, schema=arrow(EVALUATED))
+    pairs = [*zip(pieces["group"].to_pylist(), pieces["stats"].to_pylist(), strict=True)]
+    stats = [one for one in pairs if one[0] is None]
+    attached = dict.fromkeys(one for one in pairs if one[0] is not None)
+    return [(group, None, text) for group, text in (*stats, *attached)]

@@ -45,7 +45,7 @@ Finding = dict[str, Json]
 
 
 def summarise(
-    windows: GroupWindows, dimension: str, fairness: Fairness, *, window_ms: int, round_ms: float
+    windows: GroupWindows, dimension: str, fairness: Fairness, window_ms: int, round_ms: float
 ) -> Finding:
     """The findings about one dimension of a group's windows; lengths in ms."""
     rates = windows.rates[dimension]

@@ -16,16 +16,13 @@ from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import Packet, joined, opened, packed, packet_of, unpacked
-from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.schema import FOUND, HEADERS, arrow
 from rgd.analysis.segments import Contents
 from rgd.analysis.tenants import groups_of, merged_attached
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
     from pyspark.core.rdd import RDD
-
-#: The columns of `schema.EVALUATED` that the driver gets, in packets.
-FOUND: Final = ("group", "kind", "findings")
 
 #: Windows are written together until they have so many bytes: a file's table of its row groups would outgrow them.
 ROW_GROUP_BYTES: Final = 4 << 20
@@ -189,20 +186,27 @@ class Job:
         scenarios = self.asked.scenarios
 
         def run(bucket: int, packets: Iterable[Packet]) -> Iterator[bytes]:
-            import pyarrow.compute as pc
+            import pyarrow as pa
 
-            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, evaluate
+            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, Said, evaluate
             from rgd.analysis.output import WindowFiles
 
             files = None if windows is None else WindowFiles(windows, bucket)
             groups = unpacked(packets, REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
-            batches = evaluate(groups, window_ms, timing.round_ms, scenarios=scenarios)
-            for table in joined(batches, ROW_GROUP_BYTES):
+            said: list[Said] = []
+            lengths = window_ms, timing.round_ms
+
+            def tables() -> Iterator[Any]:
+                for made, found in evaluate(groups, *lengths, scenarios=scenarios):
+                    said.extend(found)
+                    yield from made
+
+            for table in joined(tables(), ROW_GROUP_BYTES):
                 if files is not None:
-                    files.add(table.filter(pc.is_valid(table["kind"])).drop(["findings"]))
-                found = table.filter(pc.is_valid(table["findings"])).select(FOUND)
-                yield packet_of(found)
+                    files.add(table)
             if files is not None:
                 files.close()
+            rows = [dict(zip(FOUND, one, strict=True)) for one in said]
+            yield packet_of(pa.Table.from_pylist(rows, arrow(FOUND)))
 
         return run

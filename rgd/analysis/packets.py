@@ -82,32 +82,35 @@ def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
 def _packets(batches: list[Any], buckets: int) -> Iterator[Packet]:
     import pyarrow as pa
 
-    table = pa.Table.from_batches(batches, arrow(PIECES))
+    table = pa.Table.from_batches(batches, arrow(PIECES)).combine_chunks()
     # What a segment says of itself has no group.
-    groups = table["group"].fill_null("").combine_chunks().dictionary_encode()
-    of_group = [crc32(name.encode()) % buckets for name in groups.dictionary.to_pylist()]
-    bucket = np.array(of_group, np.int64)[groups.indices.to_numpy()]
+    names, group = numbered(table["group"])
+    bucket = np.array([crc32(name.encode()) % buckets for name in names], np.int64)[group]
     order = np.argsort(bucket, kind="stable")
     table, bucket = table.take(pa.array(order)), bucket[order]
     starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
     for start, end in pairwise([*starts.tolist(), len(table)]):
-        yield int(bucket[start]), packet_of(table[start:end])
+        rows = table[start:end]
+        # Not the names of all other buckets' groups.
+        own = rows["group"].cast(pa.string()).dictionary_encode()
+        place = rows.schema.get_field_index("group")
+        yield int(bucket[start]), packet_of(rows.set_column(place, "group", own))
 
 
-def joined(batches: Iterable[Any], size: int) -> Iterator[Any]:
-    """Join batches until they have so many bytes: tables."""
+def joined(tables: Iterable[Any], size: int) -> Iterator[Any]:
+    """Join tables until they have so many bytes."""
     import pyarrow as pa
 
     held: list[Any] = []
     held_bytes = 0
-    for batch in batches:
-        held.append(batch)
-        held_bytes += batch.nbytes
+    for table in tables:
+        held.append(table)
+        held_bytes += table.nbytes
         if held_bytes >= size:
-            yield pa.Table.from_batches(held)
+            yield pa.concat_tables(held)
             held, held_bytes = [], 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.concat_tables(held)
 
 
 def opened(packet: bytes) -> Any:

@@ -112,7 +112,8 @@ def reduce_rows(rows: Table, names: Names, window_ms: int, round_ms: float) -> A
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
     columns |= names.columns(series[row])
     columns |= {name: pa.array(rows[name][row], pa.int64()) for name in (*QUOTAS, "weight")}
-    columns["policy"] = pa.array(POLICY_NAMES, pa.string()).take(pa.array(rows["policy"][row]))
+    policies = pa.array(POLICY_NAMES, arrow(PIECES).field("policy").type)
+    columns["policy"] = policies.take(pa.array(rows["policy"][row]))
     columns["window"] = pa.array(window[last], pa.int64())
     columns["refused_by"] = _refused_by(rows, series[row])
     columns["stats"] = pa.nulls(len(row), pa.string())

@@ -39,7 +39,7 @@ COVERED: Final = 0.9
 
 
 def replay(
-    groups: Sequence[GroupWindows], scenario: Scenario, *, window_ms: int, round_ms: float
+    groups: Sequence[GroupWindows], scenario: Scenario, window_ms: int, round_ms: float
 ) -> list[GroupWindows]:
     """The windows that the scenario would have had, of the same groups in the same order.
 

@@ -16,6 +16,9 @@ from typing import Any, Final
 #: A table's columns in order: name to Spark type, in the words of Spark's DDL.
 Columns = Mapping[str, str]
 
+#: A string of which there are few: Arrow has them once, and a number for each row.
+NAME: Final = "name"
+
 
 def _columns(**types: str) -> Columns:
     return MappingProxyType(types)
@@ -64,7 +67,7 @@ ROWS: Final = _columns(
 #: (`rgd.analysis.pieces` says what the columns mean); or with only `stats`, what the segment is; or with
 #: only `group` and `stats`, whom the policies attach to the group.
 PIECES: Final = _columns(
-    **dict.fromkeys(("group", "kind", "broker", "incarnation"), "string"),
+    **dict.fromkeys(("group", "kind", "broker", "incarnation"), NAME),
     window="bigint",
     **dict.fromkeys(("from_ms", "to_ms", "period_ms"), "double"),
     **{
@@ -87,7 +90,7 @@ PIECES: Final = _columns(
     quota_bytes_milli="bigint",
     covered_ms="double",
     weight="bigint",
-    policy="string",
+    policy=NAME,
     refused_by="array<bigint>",  # whole units of a series by `REFUSED_BY`, messages before bytes
     stats="string",
 )
@@ -122,9 +125,9 @@ WINDOWS: Final = _columns(
     "share:double,part:double,ratio:double,weight:bigint>>",
 )
 
-#: What judging gives: windows, with the findings about all of them (JSON) on the first
-#: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
-EVALUATED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
+#: What judging gives beside windows: the findings (JSON) about a group, kind and dimension; or without a kind whom the
+#: policies attach to the group; or without a group the stats of a segment.
+FOUND: Final = _columns(group="string", kind="string", findings="string")
 
 
 def ddl(columns: Columns) -> str:
@@ -165,6 +168,7 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
     )
     types = {
         "string": pa.string(),
+        NAME: pa.dictionary(pa.int32(), pa.string()),
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),

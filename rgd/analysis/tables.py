@@ -12,7 +12,7 @@ import numpy as np
 from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Fairness
 from rgd.analysis.schema import WINDOWS, arrow
-from rgd.analysis.windows import GroupWindows, Rates
+from rgd.analysis.windows import GroupWindows, Joined, Rates
 from rgd.core.exchange.columns import Ints
 
 #: What `read` needs of a table, as Parquet names it.
@@ -44,16 +44,18 @@ class Plotted:
     recovered: Floats
 
 
-def write(windows: GroupWindows, dimension: str, fairness: Fairness) -> Any:
-    """Make a `pyarrow.Table` of one dimension, a row a window."""
+def write(joined: Joined, dimension: str, fairness: Fairness) -> Any:
+    """Make a `pyarrow.Table` of one dimension of some groups, a row a window."""
     import pyarrow as pa
 
+    windows = joined.windows
     rates = windows.rates[dimension]
     size = len(windows.start_ms)
+    group = np.repeat(np.arange(len(joined.groups)), [len(one.start_ms) for one in joined.groups])
     lowest = np.where(np.isnan(fairness.ratio), np.inf, fairness.ratio).argmin(axis=1)
     columns = {
-        "group": pa.repeat(windows.group, size),
-        "kind": pa.repeat(windows.kind, size),
+        "group": pa.array([one.group for one in joined.groups]).take(pa.array(group)),
+        "kind": pa.array([one.kind for one in joined.groups]).take(pa.array(group)),
         "dimension": pa.repeat(dimension, size),
         "start_ms": pa.array(windows.start_ms),
         "seconds": pa.array(windows.seconds),

@@ -58,7 +58,7 @@ class Logs:
             pa.compute.equal(self.pieces["group"], group),
             pa.compute.equal(self.pieces["kind"], kind),
         )
-        return join(self.pieces.filter(wanted).combine_chunks(), self.window_ms)
+        return join(self.pieces.filter(wanted).combine_chunks(), self.window_ms)[0].groups[0]
 
     def fairness(self, group: str = "gold", dimension: str = "messages") -> Fairness:
         """How fair they were."""

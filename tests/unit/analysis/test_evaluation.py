@@ -23,8 +23,8 @@ ReadLogs = Callable[..., Any]
 def findings(table: pa.Table, *, pieces_max: int) -> dict[str, dict[str, Any]]:
     """What is found about each group."""
     scenarios = parse(["policy=steal,brokers=5"])
-    batches = evaluate(whole_groups(table, pieces_max), 1000, 1000.0, scenarios=scenarios)
-    said = [text for one in batches for text in one["findings"].to_pylist() if text is not None]
+    evaluated = evaluate(whole_groups(table, pieces_max), 1000, 1000.0, scenarios=scenarios)
+    said = [text for _, found in evaluated for *_, text in found]
     found = {f"{one['group']} {one['dimension']}": one for one in map(json.loads, said)}
     assert len(found) == len(said)
     return found
@@ -66,5 +66,5 @@ def test_a_log_that_was_given_twice_says_so_twice() -> None:
     """As in a log and the lake of it: otherwise nobody notices that counts are doubled."""
     said = [{"stats": "the segment"}, {"group": "g", "stats": "tenant:t"}] * 2
     batch = pa.RecordBatch.from_pylist(said, arrow(PIECES))
-    found = pa.Table.from_batches(evaluate([pa.table(batch)], 1000, 1000.0))
-    assert sorted(found["findings"].to_pylist()) == ["tenant:t", "the segment", "the segment"]
+    [(_, found)] = evaluate([pa.table(batch)], 1000, 1000.0)
+    assert sorted(text for *_, text in found) == ["tenant:t", "the segment", "the segment"]

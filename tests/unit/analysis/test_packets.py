@@ -71,7 +71,7 @@ def test_batches_are_joined_in_their_order_until_they_have_the_bytes(
 ) -> None:
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
     batches = [
-        pa.record_batch({"row": pa.array(range(start, start + length), pa.int64())})
+        pa.table({"row": pa.array(range(start, start + length), pa.int64())})
         for start, length in zip(starts, lengths, strict=True)
     ]
     tables = list(joined(batches, size))

@@ -16,6 +16,7 @@ import pytest
 from rgd.analysis import charts, tables
 from rgd.analysis.page import Section, render, render_group
 from rgd.analysis.tenants import by_tenant
+from rgd.analysis.windows import Joined
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 pytestmark = pytest.mark.slow
@@ -142,7 +143,7 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
 
 def section_of(logs: Any, file: str | None = None) -> Section:
     """The section of the group gold."""
-    table = tables.write(logs.windows(), "messages", logs.fairness())
+    table = tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
     return Section.of(logs.found(), table, logs.facts(), file)
 
 
@@ -268,7 +269,7 @@ def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
     maker.rounds(1500, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    table = tables.write(logs.windows(), "messages", logs.fairness())
+    table = tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
 
     points = charts.gather(tables.read(table), window_ms=1000, unit_ms=1000.0)
 
@@ -285,7 +286,7 @@ def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> Non
     maker.rounds(2, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    table = tables.write(logs.windows(), "messages", logs.fairness())
+    table = tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
 
     points = charts.gather(tables.read(table), window_ms=1000, unit_ms=1000.0)
 

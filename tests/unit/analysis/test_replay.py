@@ -50,8 +50,8 @@ def logs(tmp_path: Path, read_logs: ReadLogs) -> Any:
 
 def found(logs: Any, *scenarios: str) -> dict[str, dict[str, Any]]:
     """What is found of the only group, as logged and by each scenario."""
-    batches = evaluate(whole_groups(logs.pieces, 1), 1000, 1000.0, scenarios=parse([*scenarios]))
-    (text,) = [text for one in batches for text in one["findings"].to_pylist() if text]
+    evaluated = evaluate(whole_groups(logs.pieces, 1), 1000, 1000.0, scenarios=parse([*scenarios]))
+    [(_, [(_, _, text)])] = evaluated
     return {one["scenario"]: one for one in json.loads(text)["what_if"]}
 
 
