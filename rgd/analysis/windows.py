@@ -14,7 +14,7 @@ What is fair is `rgd.analysis.fairness`'s business.
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,8 @@ from rgd.analysis.pieces import MERGED, QUOTAS, merge, split_at_borders, starts_
 from rgd.core.exchange.columns import REFUSED_BY, Ints
 from rgd.core.units import MILLI
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Flags = NDArray[np.bool_]
-ArraysT = TypeVar("ArraysT", bound="DataclassInstance")
+ArraysT = TypeVar("ArraysT")
 #: What `GroupWindows` has once.
 WHOLE: Final = frozenset(("group", "kind", "brokers", "rates", "refused_by"))
 
@@ -196,8 +193,10 @@ def _joined(
 
 def rows_of(arrays: ArraysT, rows: slice) -> ArraysT:
     """Some windows of a dataclass; what is not by windows stays."""
-    values = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
-    return replace(arrays, **{name: one[rows] for name, one in values.items() if name not in WHOLE})
+    whole: Any = arrays
+    kept = (field.name for field in fields(whole) if field.name not in WHOLE)
+    part: ArraysT = replace(whole, **{name: getattr(whole, name)[rows] for name in kept})
+    return part
 
 
 @dataclass(frozen=True, slots=True)
