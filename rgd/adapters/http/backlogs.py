@@ -20,7 +20,7 @@ from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec, read
 from rgd.adapters.http.paging import PAGE_QUERY, page_reply
-from rgd.adapters.http.plane_errors import STATUS, BacklogMissing, BacklogsFull
+from rgd.adapters.http.plane_errors import STATUS, BacklogsFull, Missing
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
@@ -118,7 +118,7 @@ class Backlogs:
         body = _eviction.decode(call.body)
         topic = parse_topic(body.topic)
         if not self._door.confirm(topic, body.subscription):
-            raise BacklogMissing(
+            raise Missing(
                 f"no eviction of subscription {cut(body.subscription)} of {cut(topic)} is named now"
             )
         return NO_CONTENT
@@ -216,8 +216,8 @@ def _of_many(backlogs: Backlogs) -> Iterator[Endpoint]:
     )
 
 
-def _missing(topic: str) -> BacklogMissing:
-    return BacklogMissing(f"the backlog of {topic} is not known: nobody reported it lately")
+def _missing(topic: str) -> Missing:
+    return Missing(f"the backlog of {topic} is not known: nobody reported it lately")
 
 
 def _topic_of(call: Call) -> str:

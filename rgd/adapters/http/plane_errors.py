@@ -16,24 +16,12 @@ from rgd.ports.usagelog import UsageLogError
 from rgd.storage.errors import TierError
 
 
-class ResourceGroupMissing(CallError):
-    """Pulsar's admin API: there is no such group."""
+class Missing(CallError):
+    """What the path or the query names does not exist, or nobody reported it lately."""
 
 
 class ResourceGroupInUse(CallError):
     """Pulsar's admin API: the group cannot be deleted, something is attached to it."""
-
-
-class NamespaceMissing(CallError):
-    """Pulsar's admin API: nobody ever named the namespace."""
-
-
-class TenantMissing(CallError):
-    """Pulsar's admin API: nothing of the tenant is named."""
-
-
-class UnknownBacklogType(CallError):
-    """Pulsar's admin API: the query names no type of backlog quota."""
 
 
 class PreconditionFailed(CallError):
@@ -53,20 +41,12 @@ class BacklogsFull(CallError):
         )
 
 
-class BacklogMissing(CallError):
-    """Nobody reported the backlog of the topic, or not lately."""
-
-
 #: As in `errors`.
 STATUS: Final[Mapping[type[BaseException], int]] = {
     **GATE_STATUS,
     InvalidBacklog: 400,
     UnknownCursor: 404,
-    BacklogMissing: 404,
-    NamespaceMissing: 404,
-    TenantMissing: 404,
-    UnknownBacklogType: 404,
-    ResourceGroupMissing: 404,
+    Missing: 404,
     CursorRefused: 409,
     GroupInUse: 409,
     ResourceGroupInUse: 409,

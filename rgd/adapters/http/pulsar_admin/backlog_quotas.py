@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.plane_errors import UnknownBacklogType
+from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaAnswer,
     BacklogQuotaBody,
@@ -113,7 +113,7 @@ def _type_of(call: Call) -> BacklogType:
         return BacklogType(said)
     except ValueError:
         known = " or ".join(BacklogType)
-        raise UnknownBacklogType(f"{TYPE}: expected {known}, got {said[:80]!r}") from None
+        raise Missing(f"{TYPE}: expected {known}, got {said[:80]!r}") from None
 
 
 def _quota_of(body: BacklogQuotaBody, namespace: str) -> BacklogQuota:

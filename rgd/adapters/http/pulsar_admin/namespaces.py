@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec import UNSET
 
 from rgd.adapters.http.paging import names_reply
-from rgd.adapters.http.plane_errors import TenantMissing
+from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
 from rgd.adapters.http.pulsar_admin.dynamic_config import SETTINGS, values_of
@@ -49,7 +49,7 @@ class NamespaceCalls:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
         if not is_tenant(snapshot, tenant):
-            raise TenantMissing("Tenant not found")
+            raise Missing("Tenant not found")
         return names_reply(call, snapshot.index.namespaces_of(tenant))
 
     async def policies(self, call: Call) -> Reply:

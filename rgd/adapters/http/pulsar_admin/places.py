@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
-from rgd.adapters.http.plane_errors import NamespaceMissing, PreconditionFailed, TenantMissing
+from rgd.adapters.http.plane_errors import Missing, PreconditionFailed
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import (
@@ -95,13 +95,13 @@ def check_known(snapshot: PolicySnapshot, named: Named) -> None:
     """Refuse what does not exist.
 
     Raises:
-        TenantMissing, NamespaceMissing
+        Missing
     """
     if not named.namespace:
         if not is_tenant(snapshot, named.tenant):
-            raise TenantMissing("Tenant does not exist")
+            raise Missing("Tenant does not exist")
     elif not snapshot.index.has_namespace(named.namespace):
-        raise NamespaceMissing("Namespace not found" if named.topic else "Namespace does not exist")
+        raise Missing("Namespace not found" if named.topic else "Namespace does not exist")
 
 
 def _local_topic(call: Call) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.http.paging import names_reply
-from rgd.adapters.http.plane_errors import ResourceGroupInUse, ResourceGroupMissing
+from rgd.adapters.http.plane_errors import Missing, ResourceGroupInUse
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
@@ -46,7 +46,7 @@ class ResourceGroupCalls:
         """A group's four rates."""
         group = self._daemon.snapshot().groups.get(call.path["group"])
         if group is None:
-            raise ResourceGroupMissing(MISSING)
+            raise Missing(MISSING)
         return json_reply(resource_group_of(group))
 
     async def put(self, call: Call) -> Reply:
@@ -68,7 +68,7 @@ class ResourceGroupCalls:
             async with self._writing:
                 await self._daemon.delete_group(name)
         except UnknownGroup:
-            raise ResourceGroupMissing(MISSING) from None
+            raise Missing(MISSING) from None
         except GroupInUse as exc:
             raise ResourceGroupInUse(f"ResourceGroup is in use: {exc}") from None
         return NO_CONTENT

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from rgd.adapters.http.plane_errors import BacklogMissing
+from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.core.buckets.decision import Level
@@ -176,8 +176,8 @@ def _subscriptions(
     return {name: SubscriptionStatsAnswer(one, one, *counts[name]) for name, one in bounded}
 
 
-def _missing(what: str, topic: str) -> BacklogMissing:
-    return BacklogMissing(f"{what} {topic} not found: its backlog was not reported lately")
+def _missing(what: str, topic: str) -> Missing:
+    return Missing(f"{what} {topic} not found: its backlog was not reported lately")
 
 
 class BacklogCheckCall:
