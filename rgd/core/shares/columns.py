@@ -5,7 +5,7 @@ or without a row, sum to the quota exactly. Every daemon computes the same from 
 regardless of their order and of the other groups in the call.
 
 First every live broker gets its floor, inside the quota. The rest is filled over the demand of rows
-above their floors (`columns_single` in one dimension, `columns_dual` in two at once). What is left
+above their floors, in one dimension or in two at once (`columns_filling`). What is left
 is split evenly over all live brokers; remainders go to the first of them in the order of names.
 """
 
@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.shares import columns_dual, columns_single
+from rgd.core.runs import Places
+from rgd.core.shares.columns_filling import fill
 from rgd.core.shares.columns_sums import Flags, Ints, whole_sums
 from rgd.core.shares.model import PPM
 
@@ -26,8 +27,6 @@ NO_RATE: Final = -1
 SPAN_ROWS: Final = 32_768
 
 _SHORT_MAX: Final = np.iinfo(np.uint16).max
-
-Columns = tuple[Ints, Ints]
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +168,7 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
     counts = (np.count_nonzero(is_limited[0]), np.count_nonzero(is_limited[1]))
     limited = [k for k in (0, 1) if counts[k]]
     dimensions = [_Dimension(rows, quota, k, brokers, floor_ppm) for k in limited]
-    handed = _handed(rows, dimensions, is_limited, brokers)
+    handed = _handed(rows, dimensions, brokers)
     of_rows = np.full(rows.wanted.shape, NO_RATE)
     floors, spare = ([_nothing(len(quota))] * 2 for _ in range(2))
     for k, one, above in zip(limited, dimensions, handed, strict=True):
@@ -191,14 +190,16 @@ class _Dimension:
     """A dimension in which some group has a limit, before its supply is handed out.
 
     Attributes:
+        is_limited: [groups] whether there is a limit.
         whole, supply: [groups] the quota, 0 where there is no limit; what the floors leave of it.
         floors: of all live brokers.
         floor, asked: [rows] the floor, and the demand above it.
     """
 
-    __slots__ = ("asked", "floor", "floors", "supply", "whole")
+    __slots__ = ("asked", "floor", "floors", "is_limited", "supply", "whole")
 
     def __init__(self, rows: Rows, quota: Ints, k: int, brokers: int, floor_ppm: int) -> None:
+        self.is_limited = quota[:, k] >= 0
         self.whole = np.maximum(quota[:, k], 0)
         self.floors = _floors(self.whole, brokers, floor_ppm)
         self.supply: Ints = self.whole - self.floors.total
@@ -238,82 +239,36 @@ def _spare(group: Ints, handed: Ints, supply: Ints, brokers: int) -> Evenly:
     return Evenly.split(supply - whole_sums(group, handed, len(supply)), brokers)
 
 
-def _handed(
-    rows: Rows, dimensions: Sequence[_Dimension], is_limited: tuple[Flags, Flags], brokers: int
+def _handed(rows: Rows, dimensions: Sequence[_Dimension], brokers: int) -> Sequence[Ints]:
+    """For each dimension [rows] the amounts above the floors; 0 where a group has no limit."""
+    if not dimensions:
+        return ()
+    if all(one.is_limited.all() for one in dimensions):
+        return _filled(rows, dimensions, slice(None), brokers)
+    handed = [np.zeros_like(one.asked) for one in dimensions]
+    has_first, has_last = dimensions[0].is_limited, dimensions[-1].is_limited
+    # Groups with the same limits are filled together.
+    for limited, some in (
+        (dimensions, has_first & has_last),
+        (dimensions[:1], has_first & ~has_last),
+        (dimensions[1:], ~has_first & has_last),
+    ):
+        if some.any():
+            at = some.take(rows.group).nonzero()[0]
+            for one, part in zip(limited, _filled(rows, limited, at, brokers), strict=True):
+                handed[dimensions.index(one)][at] = part
+    return handed
+
+
+def _filled(
+    rows: Rows, dimensions: Sequence[_Dimension], at: Places, brokers: int
 ) -> Sequence[Ints]:
-    """For each dimension [rows] the amounts above the floors."""
-    if len(dimensions) == 2:
-        return _Filling(rows, dimensions, is_limited, brokers).handed()
-    return [
-        columns_single.fill(
-            rows.group, one.asked, weight=rows.weight, supply=one.supply, places_max=brokers
-        )
-        for one in dimensions
-    ]
-
-
-class _Filling:
-    """Fills the supply over the demand above the floors, each group in one or two dimensions."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        dimensions: Sequence[_Dimension],
-        is_limited: tuple[Flags, Flags],
-        brokers: int,
-    ) -> None:
-        first, second = dimensions
-        self._rows = rows
-        self._quota = (first.whole, second.whole)
-        self._supply = (first.supply, second.supply)
-        self._asked = (first.asked, second.asked)
-        self._brokers = brokers
-        has_supply = (first.supply | second.supply) > 0
-        self._is_dual = is_limited[0] & is_limited[1] & has_supply
-
-    def handed(self) -> Columns:
-        """Each [rows]: the amounts above the floors."""
-        asked = self._asked
-        if self._is_dual.all():
-            return self._dual(self._rows.group, asked, self._rows.weight)
-        if not self._is_dual.any():
-            return self._single(self._rows.group, asked, self._rows.weight)
-        handed = (np.empty_like(asked[0]), np.empty_like(asked[1]))
-        is_dual = self._is_dual[self._rows.group]
-        for fill, some in ((self._dual, is_dual), (self._single, ~is_dual)):
-            rows = some.nonzero()[0]
-            parts = fill(
-                self._rows.group[rows], (asked[0][rows], asked[1][rows]), self._rows.weight[rows]
-            )
-            for column, part in zip(handed, parts, strict=True):
-                column[rows] = part
-        return handed
-
-    def _dual(self, group: Ints, asked: Columns, weight: Ints) -> Columns:
-        return columns_dual.fill(
-            group,
-            asked,
-            weight=weight,
-            supply=self._supply,
-            quota=self._quota,
-            places_max=self._brokers,
-        )
-
-    def _single(self, group: Ints, asked: Columns, weight: Ints) -> Columns:
-        """Fill groups that have a supply in at most one dimension; the other gets nothing."""
-        nothing = np.zeros_like(group)
-        supply = self._supply
-        for k in range(2):
-            if not supply[1 - k].any():
-                handed = columns_single.fill(
-                    group, asked[k], weight=weight, supply=supply[k], places_max=self._brokers
-                )
-                return (handed, nothing) if k == 0 else (nothing, handed)
-        has_first = supply[0] > 0
-        is_second = ~has_first[group]
-        one = np.where(is_second, asked[1], asked[0])
-        either = np.where(has_first, supply[0], supply[1])
-        handed = columns_single.fill(
-            group, one, weight=weight, supply=either, places_max=self._brokers
-        )
-        return np.where(is_second, nothing, handed), np.where(is_second, handed, nothing)
+    """For each dimension the amounts above the floors of the rows `at`."""
+    return fill(
+        rows.group[at],
+        [one.asked[at] for one in dimensions],
+        weight=rows.weight[at],
+        supply=[one.supply for one in dimensions],
+        quota=[one.whole for one in dimensions],
+        places_max=brokers,
+    )

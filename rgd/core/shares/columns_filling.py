@@ -1,21 +1,23 @@
-"""Max-min over two dimensions at once, for all groups together (dominant-resource fairness).
+"""Max-min over one or two dimensions at once, for all groups together (dominant-resource fairness).
 
 Law (5 of docs/architecture.md): all rows of a group rise in step of (their larger fraction of the quota) /
 weight. A row stops at its demand, or when a dimension that it wants is spent. Rows without demand
-in the spent dimension continue to rise in the other. Ghodsi et al., NSDI 2011, section 4.
+in the spent dimension continue to rise in the other (Ghodsi et al., NSDI 2011, section 4). In one dimension this is
+water-filling (Bertsekas & Gallager, Data Networks 6.5.2).
 
 The use of each dimension is a concave function of the level, so Newton's steps from below never
-overshoot; the smaller of the two dimensions' steps is taken. Levels are float64, computed in
+overshoot; the smaller of the dimensions' steps is taken. Levels are float64, computed in
 an order that depends on the group's own rows only. Results are whole `Milli`: rounded
 down, and the remainder goes to the largest fractions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
 
-from rgd.core.shares.columns_single import NEARLY
 from rgd.core.shares.columns_sums import (
     FLOAT_EXACT_MAX,
     Flags,
@@ -26,10 +28,12 @@ from rgd.core.shares.columns_sums import (
     whole_sums,
 )
 
-Columns = tuple[Ints, Ints]
-_FloatColumns = tuple[Floats, Floats]
+#: One for each dimension.
+Columns = Sequence[Ints]
+_FloatColumns = list[Floats]
 
-_BOTH: Final = (0, 1)
+#: A group is filled if its demand, in float64, is above this part of its supply.
+NEARLY: Final = 1 - 2.0**-30
 
 #: A dimension counts as spent if at most this part of the quota is left. Less may be rounding
 #: error, which would let rows rise that want almost nothing of the dimension.
@@ -45,11 +49,11 @@ def fill(
     quota: Columns,
     places_max: int,
 ) -> Columns:
-    """Distribute a supply over requested amounts in both dimensions.
+    """Distribute a supply over requested amounts in all dimensions.
 
     Args:
         group: [rows] ascending; within a group in the order in which remainders go.
-        asked: messages and bytes, each [rows] Milli per second, 0 to 2**62.
+        asked: each dimension, [rows] Milli per second, 0 to 2**62.
         weight: [rows] 1 to 2**31.
         supply: each [groups] Milli per second, 0 to 9e18, at most the quota.
         quota: each [groups], the denominator of fractions.
@@ -62,18 +66,18 @@ def fill(
     is_short = np.zeros(groups, np.bool_)
     for want, most in zip(asked, supply, strict=True):
         is_short |= float_sums(group, want, groups) > most * NEARLY
-    rows = (is_short.take(group) & ((asked[0] | asked[1]) > 0)).nonzero()[0]
+    rows = (is_short.take(group) & (reduce(np.bitwise_or, asked) > 0)).nonzero()[0]
     if len(rows) == 0:
         return asked
     short = _Short(
         group.take(rows),
-        (asked[0].take(rows), asked[1].take(rows)),
+        [want.take(rows) for want in asked],
         weight=weight.take(rows),
         supply=supply,
         quota=quota,
         places_max=places_max,
     )
-    handed = (asked[0].copy(), asked[1].copy())
+    handed = [want.copy() for want in asked]
     for column, part in zip(handed, short.parts(), strict=True):
         column[rows] = part
     return handed
@@ -97,12 +101,11 @@ class _Rising:
 
     def of(self, rows: Ints) -> "_Rising":
         """The rows at these indexes."""
-        use, pull = self.use, self.pull
         return _Rising(
             self.group.take(rows),
             self.at_full.take(rows),
-            (use[0].take(rows), use[1].take(rows)),
-            (pull[0].take(rows), pull[1].take(rows)),
+            [use.take(rows) for use in self.use],
+            [pull.take(rows) for pull in self.pull],
         )
 
     def levels(self, left: _FloatColumns) -> tuple[Floats, Flags]:
@@ -121,19 +124,20 @@ class _Rising:
         is_second = np.zeros(groups, np.bool_)
         has_changed = np.ones(groups, np.bool_)
         while True:
-            first, second = (
-                _divided(left[k], float_sums(rising.group, rising.pull[k], groups)) for k in _BOTH
-            )
-            is_second = np.where(has_changed, second < first, is_second)
-            nearer = np.maximum(level, np.minimum(first, second))
+            steps = [
+                _divided(some, float_sums(rising.group, pull, groups))
+                for some, pull in zip(left, rising.pull, strict=True)
+            ]
+            is_second = np.where(has_changed, steps[-1] < steps[0], is_second)
+            nearer = np.maximum(level, reduce(np.minimum, steps))
             level = np.where(has_changed, nearer, level)
             rises = rising.at_full > level.take(rising.group)
             full = (~rises).nonzero()[0]
             if len(full) == 0:
                 return level, is_second
             full_group = rising.group.take(full)
-            for k in _BOTH:
-                left[k][:] -= float_sums(full_group, rising.use[k].take(full), groups)
+            for k, use in enumerate(rising.use):
+                left[k] -= float_sums(full_group, use.take(full), groups)
             has_changed = np.zeros(groups, np.bool_)
             has_changed[full_group] = True
             rising = rising.of((rises & has_changed.take(rising.group)).nonzero()[0])
@@ -156,37 +160,41 @@ class _Short:
         self._asked = asked
         self._supply = supply
         self._places_max = places_max
-        whole = (np.maximum(quota[0], 1), np.maximum(quota[1], 1))
-        self._left = (supply[0] / whole[0], supply[1] / whole[1])
-        fraction = (asked[0] / whole[0].take(group), asked[1] / whole[1].take(group))
-        dominant = np.maximum(fraction[0], fraction[1])
-        # No row can have more than the whole quota. A larger request is scaled down, in both
+        #: Rows that rise in step in one dimension have equal remainders, so these need not be sorted.
+        self._is_even = len(asked) == 1 and weight.min() == weight.max()
+        whole = [np.maximum(one, 1) for one in quota]
+        self._left = [some / one for some, one in zip(supply, whole, strict=True)]
+        fraction = [want / one.take(group) for want, one in zip(asked, whole, strict=True)]
+        dominant = reduce(np.maximum, fraction)
+        # No row can have more than the whole quota. A larger request is scaled down, in all
         # dimensions alike, so that sums of fractions stay small and exact enough.
         self._scale = 1.0 / np.maximum(dominant, 1.0)
         by_level = weight / dominant
         self._rows = _Rising(
             group,
             self._scale / by_level,
-            (fraction[0] * self._scale, fraction[1] * self._scale),
-            (fraction[0] * by_level, fraction[1] * by_level),
+            [one * self._scale for one in fraction],
+            [one * by_level for one in fraction],
         )
 
     def parts(self) -> Columns:
         """What each row gets: each dimension, [rows]."""
-        spent, is_second = self._rows.levels((self._left[0].copy(), self._left[1].copy()))
+        spent, is_second = self._rows.levels([left.copy() for left in self._left])
         level, is_spent = self._go_on(spent, is_second)
-        at_full = self._rows.at_full
-        part = np.minimum(level / at_full, 1.0) * self._scale
-        return self._whole(0, part, is_spent[0]), self._whole(1, part, is_spent[1])
+        part = np.minimum(level / self._rows.at_full, 1.0) * self._scale
+        return [self._whole(k, part, flags) for k, flags in enumerate(is_spent)]
 
-    def _go_on(self, spent: Floats, is_second: Flags) -> tuple[Floats, tuple[Flags, Flags]]:
+    def _go_on(self, spent: Floats, is_second: Flags) -> tuple[Floats, list[Flags]]:
         """[rows] each row's level, and [groups] whether each dimension is spent in the end.
 
         Rows without demand in the dimension that was spent first continue in the other.
         """
         group, use = self._rows.group, self._rows.use
         level = spent.take(group)
-        is_spent = (np.isfinite(spent) & ~is_second, np.isfinite(spent) & is_second)
+        is_finite = np.isfinite(spent)
+        if len(use) == 1:
+            return level, [is_finite]
+        is_spent = [is_finite & ~is_second, is_finite & is_second]
         of_second = is_second.take(group)
         wants_none = ((use[0] == 0) & ~of_second) | ((use[1] == 0) & of_second)
         rows = (wants_none & (level < self._rows.at_full)).nonzero()[0]
@@ -195,16 +203,16 @@ class _Short:
         groups = len(spent)
         used = np.minimum(1.0, level / self._rows.at_full)
         used[rows] = 0.0
-        left = (
-            self._left[0] - float_sums(group, use[0] * used, groups),
-            self._left[1] - float_sums(group, use[1] * used, groups),
-        )
+        left = [
+            some - float_sums(group, one * used, groups)
+            for some, one in zip(self._left, use, strict=True)
+        ]
         further, _ = self._rows.of(rows).levels(left)
         has_gone_on = np.zeros(groups, np.bool_)
         has_gone_on[group.take(rows)] = True
         is_spent_too = has_gone_on & np.isfinite(further)
         level[rows] = np.maximum(level.take(rows), further.take(group.take(rows)))
-        return level, (is_spent[0] | is_spent_too, is_spent[1] | is_spent_too)
+        return level, [flags | is_spent_too for flags in is_spent]
 
     def _whole(self, k: int, part: Floats, is_spent: Flags) -> Ints:
         """One dimension in whole numbers: rounded down, the rest to the largest remainders."""
@@ -225,7 +233,7 @@ class _Short:
             return handed
         group, floor = group.take(rows), handed.take(rows)
         more = left // np.maximum(counts, 1)
-        fraction = np.minimum(exact.take(rows) - floor, 1.0)
+        fraction = None if self._is_even else np.minimum(exact.take(rows) - floor, 1.0)
         is_chosen = largest_first(group, fraction, left - more * counts, self._places_max)
         handed[rows] = np.minimum(floor + more.take(group) + is_chosen, asked.take(rows))
         return handed
