@@ -23,13 +23,6 @@ def run_of(places: NDArray[np.int64]) -> Places:
     return slice(first, first + count)
 
 
-def indexes_of(places: Places) -> NDArray[np.int64]:
-    """The indexes as an array."""
-    if isinstance(places, slice):
-        return np.arange(places.start, places.stop)
-    return places
-
-
 #: Rows for which arrays have room that grow with the groups in use. Room is zeros that the system maps when they are
 #: first written, so it costs nothing before, while copying 65,000 wide rows holds requests up for 165 ms.
 CAPACITIES: Final = (1 << 12, 1 << 17, 1 << 20)

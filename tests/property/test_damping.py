@@ -12,13 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.broker.damping import INCREASES_MAX, Damping
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.policies.model import GroupKey
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import Nanos
+from rgd.core.units import Kind, Nanos
 
 SLOTS = (0, 1, 70)
 #: So few different rates that no more than `INCREASES_MAX` increases can wait.
 FEW_RATES = st.sampled_from([*range(INCREASES_MAX), NO_RATE])
 MANY_RATES = st.sampled_from([*range(3 * INCREASES_MAX), NO_RATE])
+
+
+def _index() -> GroupIndex:
+    index = GroupIndex()
+    for slot in range(max(SLOTS) + 1):
+        index.slot(GroupKey(f"group-{slot}", Kind.PUBLISH))
+    return index
 
 
 @dataclass
@@ -43,7 +52,7 @@ class Applied:
 
     damping_ns: int
     count_max: int
-    damping: Damping = field(default_factory=Damping)
+    damping: Damping = field(default_factory=lambda: Damping(_index()))
     models: dict[int, tuple[Looking, Looking]] = field(default_factory=dict)
     rates: dict[int, list[int]] = field(default_factory=dict)
 
@@ -54,14 +63,14 @@ class Applied:
             self.rates |= dict(zip(slots.tolist(), rates.tolist(), strict=True))
 
     def end(self, slot: int) -> None:
-        if slot in self.damping:
+        if slot in self.models:
             self.damping.end(slot)
             del self.models[slot], self.rates[slot]
 
     def aim(self, targets: dict[int, tuple[int, int]], now: int) -> None:
         for slot, pair in targets.items():
-            if slot not in self.damping:
-                self.damping.begin(slot, np.array(pair))
+            if slot not in self.models:
+                self.damping.begin(np.array([slot]), np.array([pair]))
                 self.models[slot] = Looking(), Looking()
             for model, target in zip(self.models[slot], pair, strict=True):
                 model.told.append((now, target))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.shard_phase import Phase
+from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of

@@ -295,7 +295,7 @@ class Broker:
         me = self.identity.sender
         if message.sender == me:
             effects = self.own_name.read_back(message, now)
-            if self.link.reached_at is not None and self.sharing.held.is_resuming(self.mode):
+            if self.link.reached_at is not None and self.sharing.is_resuming:
                 # The peers know that this broker is there, so they leave it the shares that its gate has.
                 self.gate.set_depth(self.settings.burst_ns)
             return effects
@@ -389,7 +389,6 @@ class Broker:
             yield self.publisher.hello(now)
         if self.shard_reader.is_used:
             self.sharing.shards.use(self.sharing.slots_in_use, now)
-            self.shard_reader.leave_unused(now)
             self.shard_reader.end_round(now)
         yield from self.slots.end_round(now)
 

@@ -13,12 +13,10 @@ necessary, never earlier.
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Ints
-from rgd.core.exchange.group_index import grown
+from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.pairs import either
-from rgd.core.runs import capacity_for
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
@@ -30,9 +28,6 @@ INCREASES_MAX: Final = 4
 _UNLIMITED: Final = np.iinfo(np.int64).max
 _NEVER: Final = np.iinfo(np.int64).max
 
-#: The seat of a slot id that has none.
-_NO_SEAT: Final = -1
-
 
 class Damping:
     """Rates in force of every group in use, by slot id.
@@ -40,48 +35,23 @@ class Damping:
     Rates are [.., 2] messages and bytes, in Milli per second, `NO_RATE` for unlimited.
     """
 
-    def __init__(self) -> None:
-        #: The group's seat, by slot id.
-        self._seat: NDArray[np.int32] = np.full(64, _NO_SEAT, np.int32)
-        self._free: list[int] = []
-        self._seats = 0
-        #: The slot id, by seat.
-        self._slot = np.zeros(64, np.int64)
-        #: [seats, 2, 1 + INCREASES_MAX] rates, ascending, of which the first is in force.
-        self._rate = np.full((64, 2, 1 + INCREASES_MAX), _UNLIMITED)
-        #: [seats, 2, 1 + INCREASES_MAX] since when each rate waits.
-        self._since = np.full((64, 2, 1 + INCREASES_MAX), _NEVER)
+    def __init__(self, index: GroupIndex) -> None:
+        #: [slots, 2, 1 + INCREASES_MAX] rates, ascending, of which the first is in force.
+        self._rate = np.full((0, 2, 1 + INCREASES_MAX), _UNLIMITED)
+        #: [slots, 2, 1 + INCREASES_MAX] since when each rate waits.
+        self._since = np.full((0, 2, 1 + INCREASES_MAX), _NEVER)
+        index.keep(self, {"_rate": _UNLIMITED, "_since": _NEVER})
         #: A lower bound of the times since which increases wait.
         self._least_since: int = _NEVER
 
-    def __contains__(self, slot: int) -> bool:
-        return slot < len(self._seat) and self._seat[slot] != _NO_SEAT
-
-    def begin(self, slot: int, rates: Ints) -> None:
-        """Add a group whose rates, [2], are in force at once."""
-        before = len(self._seat)
-        if slot >= before:
-            self._seat = grown(self._seat, slot + 1)
-            self._seat[before:] = _NO_SEAT
-        seat = self._free.pop() if self._free else self._seats
-        if seat == self._seats:
-            self._seats += 1
-            self._slot = grown(self._slot, self._seats)
-            room = capacity_for(self._seats)
-            self._rate = grown(self._rate, self._seats, capacity=room)
-            self._since = grown(self._since, self._seats, capacity=room)
-        self._rate[seat], self._since[seat] = _UNLIMITED, _NEVER
-        self._rate[seat, :, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
-        self._slot[seat] = slot
-        # This is last, so an exception before it leaves the group without a seat.
-        self._seat[slot] = seat
+    def begin(self, slots: Ints, rates: Ints) -> None:
+        """Add groups whose rates, [slots, 2], are in force at once."""
+        self._rate[slots], self._since[slots] = _UNLIMITED, _NEVER
+        self._rate[slots, :, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
 
     def end(self, slot: int) -> None:
         """Remove a group."""
-        seat = int(self._seat[slot])
-        self._seat[slot] = _NO_SEAT
-        self._since[seat] = _NEVER
-        self._free.append(seat)
+        self._since[slot] = _NEVER
 
     def aim(self, slots: Ints, targets: Ints, now: Nanos, damping_ns: int) -> Ints:
         """Set new targets, and drop the waiting increases above them.
@@ -89,10 +59,9 @@ class Damping:
         Returns:
             [slots, 2] the rates in force.
         """
-        seats = self._seat.take(slots)
-        self._advance(seats, now - damping_ns)
+        self._advance(slots, now - damping_ns)
         target = np.where(targets == NO_RATE, _UNLIMITED, targets)[..., None]
-        rate, since = self._rate.take(seats, 0), self._since.take(seats, 0)
+        rate, since = self._rate.take(slots, 0), self._since.take(slots, 0)
         is_below = rate < target
         # A line is ascending, so the rates that stay are its beginning, and the target follows them.
         stays = is_below.copy()
@@ -104,18 +73,17 @@ class Damping:
         since = np.where(stays, since, np.where(follows, waits, _NEVER))
         # The rate in force does not wait.
         since[..., 0] = _NEVER
-        self._rate[seats] = np.where(stays, rate, np.where(follows, target, _UNLIMITED))
-        self._since[seats] = since
+        self._rate[slots] = np.where(stays, rate, np.where(follows, target, _UNLIMITED))
+        self._since[slots] = since
         self._least_since = min(self._least_since, int(since[..., 1].min(initial=_NEVER)))
         if damping_ns <= 0:
-            self._advance(seats, now)
-        return self._in_force(seats)
+            self._advance(slots, now)
+        return self._in_force(slots)
 
     def in_force(self, slots: Ints, now: Nanos, damping_ns: int) -> Ints:
         """[slots, 2] the rates in force."""
-        seats = self._seat.take(slots)
-        self._advance(seats, now - damping_ns)
-        return self._in_force(seats)
+        self._advance(slots, now - damping_ns)
+        return self._in_force(slots)
 
     def raise_due(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
         """Put increases in force that have waited for `damping_ns`, of at most `count_max` groups.
@@ -126,31 +94,31 @@ class Damping:
         waited_since = now - damping_ns
         if self._least_since > waited_since:
             return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
-        since = self._since[: self._seats, :, 1]
-        seats = either(since <= waited_since).nonzero()[0][:count_max]
-        self._advance(seats, waited_since)
+        since = self._since[:, :, 1]
+        slots = either(since <= waited_since).nonzero()[0][:count_max]
+        self._advance(slots, waited_since)
         self._least_since = int(since.min(initial=_NEVER))
-        return self._slot.take(seats), self._in_force(seats)
+        return slots, self._in_force(slots)
 
     def next_at(self, damping_ns: int) -> Nanos | None:
         """When to call `raise_due` again; None where no increase waits."""
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
-    def _in_force(self, seats: NDArray[np.integer]) -> Ints:
-        rates = self._rate.take(seats, 0)[..., 0]
+    def _in_force(self, slots: Ints) -> Ints:
+        rates = self._rate.take(slots, 0)[..., 0]
         rates[rates == _UNLIMITED] = NO_RATE
         return rates
 
-    def _advance(self, seats: NDArray[np.integer], waited_since: int) -> None:
+    def _advance(self, slots: Ints, waited_since: int) -> None:
         """Put the increases in force that have waited since `waited_since` or longer."""
         if self._least_since > waited_since:
             return
-        due, dimension = (self._since.take(seats, 0)[..., 1] <= waited_since).nonzero()
-        seats = seats.take(due)
-        while len(seats):
-            rate, since = self._rate[seats, dimension], self._since[seats, dimension]
+        due, dimension = (self._since.take(slots, 0)[..., 1] <= waited_since).nonzero()
+        slots = slots.take(due)
+        while len(slots):
+            rate, since = self._rate[slots, dimension], self._since[slots, dimension]
             rate[:, :-1], rate[:, -1] = rate[:, 1:], _UNLIMITED
             since[:, 1:-1], since[:, -1] = since[:, 2:], _NEVER
-            self._rate[seats, dimension], self._since[seats, dimension] = rate, since
+            self._rate[slots, dimension], self._since[slots, dimension] = rate, since
             due = (since[:, 1] <= waited_since).nonzero()[0]
-            seats, dimension = seats.take(due), dimension.take(due)
+            slots, dimension = slots.take(due), dimension.take(due)

@@ -43,7 +43,7 @@ class ExchangeState:
         self._sharing = sharing
         # With another plane's shares it can wait for a peer until every other broker has dropped it, too.
         wait_ns = HELLO_ROUNDS * settings.round_ns
-        self._hello_ns = settings.expiry_ns if sharing.held.resumes else wait_ns
+        self._hello_ns = settings.expiry_ns if sharing.resumes else wait_ns
         self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
         self._started_at: Nanos | None = None
         #: When a message of this broker last came back after an isolation.
@@ -74,7 +74,7 @@ class ExchangeState:
 
     def is_past_start(self, now: Nanos) -> bool:
         """Whether shares are known, or the exchange is unreachable two rounds after the start."""
-        if self._sharing.mode is not Mode.STARTING or self._sharing.held.resumes:
+        if self._sharing.mode is not Mode.STARTING or self._sharing.resumes:
             return True
         return not self._is_reached(now) and self._has_waited(now)
 

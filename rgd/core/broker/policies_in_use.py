@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rates
-from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.policies.model import UNLIMITED, GroupKey, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
@@ -31,6 +31,7 @@ class PoliciesInUse:
         self._policy = np.full(64, _MAX_MIN, np.uint8)
         #: [slots] whether the policies are to be read again.
         self.is_unread: Flags = np.zeros(64, np.bool_)
+        index.keep(self, {"quotas": NO_RATE, "_policy": _MAX_MIN, "is_unread": False})
 
     def quota(self, key: GroupKey) -> Rates:
         """The cluster-wide rates of a group; unlimited where there is no such group."""
@@ -72,16 +73,6 @@ class PoliciesInUse:
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
         self.quotas[slots], self._policy[slots] = NO_RATE, _MAX_MIN
-
-    def make_room(self) -> None:
-        """Grow the columns to all slot ids."""
-        count, before = len(self._index), len(self.is_unread)
-        if count <= before:
-            return
-        self.quotas = grown(self.quotas, count)
-        self._policy = grown(self._policy, count)
-        self.is_unread = grown(self.is_unread, count)
-        self.quotas[before:], self._policy[before:] = NO_RATE, _MAX_MIN
 
 
 def row_of(pair: Rates) -> Ints:

@@ -33,7 +33,7 @@ from rgd.core.exchange.columns import (
     UsageColumns,
     kind_code,
 )
-from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.gate.port import News
@@ -80,6 +80,7 @@ class Rounds:
         self.urgent: dict[int, None] = {}
         #: [slots, messages or bytes, levels] work refused by each level that the log has, by slot id.
         self._logged = np.zeros((0, 2, len(REFUSED_BY)), np.int64)
+        index.keep(self, {"_logged": 0})
         self.is_ending = False
         #: Whether peers may have rows of another plane that this one has yet to measure. It reports none early and no full
         #: state until its first round has ended, so that the peers keep what they have.
@@ -130,9 +131,7 @@ class Rounds:
     def resume(self, page: Page, now: Nanos) -> None:
         """Begin with these readings of groups that another plane had."""
         slots = self.demand.resume(page, now)
-        if len(slots):
-            self._logged = grown(self._logged, int(slots.max()) + 1)
-            self._logged[slots] = self._refused(slots)
+        self._logged[slots] = self._refused(slots)
 
     @property
     def has_unreported(self) -> bool:
@@ -151,7 +150,7 @@ class Rounds:
             slots = np.unique(np.array(self._news.dropped, np.int64))
             self._news.dropped.clear()
             self.demand.free(slots)
-            self._logged[slots[slots < len(self._logged)]] = 0
+            self._logged[slots] = 0
             self._follow_up = self._follow_up[~np.isin(self._follow_up, slots)]
             for slot in slots.tolist():
                 self.urgent.pop(slot, None)
@@ -285,7 +284,6 @@ class Rounds:
         slots = slots[asked]
         totals = self._refused(slots)
         self._news.backlogged.difference_update(slots.tolist())
-        self._logged = grown(self._logged, int(slots.max()) + 1)
         levels[asked], self._logged[slots] = totals - self._logged[slots], totals
         return levels.swapaxes(1, 2)
 

@@ -13,22 +13,17 @@ Laws:
 Phases are changed here alone, in `work`. docs/decisions/0041 has the reasons.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Listen, Publish
 from rgd.core.broker.link import Link
-from rgd.core.broker.shard_phase import CODES, Phase
 from rgd.core.broker.shard_sender import ShardSender
+from rgd.core.broker.shard_shares import Phase
 from rgd.core.broker.sharing import Sharing
-from rgd.core.exchange.columns import Codes, Ints
-from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Report
 from rgd.core.exchange.peers import REACH_SLACK, Peers
-from rgd.core.exchange.shards import Shard, numbers_of, shard_of
+from rgd.core.exchange.shards import Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
@@ -48,9 +43,8 @@ class Joined:
 
     shard: Shard
     link: Link
-    #: When it was joined or asked for again, and when its groups were last in use.
+    #: When it was joined or asked for again.
     since: Nanos
-    used_at: Nanos
     phase: Phase = Phase.COLD
     is_open: bool = False
     #: By broker: the sequence of its last report; this broker is one of them.
@@ -77,18 +71,14 @@ class ShardReader:
     def __init__(
         self, peers: Peers, usage: UsageMap, sharing: Sharing, sender: ShardSender
     ) -> None:
-        self._settings = settings = sender.settings
+        self._settings = sender.settings
         self._identity = sender.identity
         self._peers = peers
         self._usage = usage
         self._sender = sender
         self._sharing = sharing
-        if self.is_used:
-            sharing.shards.reader = self
+        self._shards = sharing.shards
         self.joined: dict[int, Joined] = {}
-        #: [shards] the code of each shard's phase.
-        self._codes: Codes = np.full(settings.shards, CODES[Phase.COLD], np.uint8)
-        self._is_to_listen = False
         self._next_at: Nanos | None = None
         self.reports_received = 0
 
@@ -102,9 +92,10 @@ class ShardReader:
         """When `work` is due."""
         return Nanos(0) if self._is_to_listen else self._next_at
 
-    def codes(self, index: GroupIndex, slots: Ints) -> Codes:
-        """[slots] the code of the phase of each group's shard."""
-        return self._codes[numbers_of(index.name_hashes[slots], self._settings.shards)]
+    @property
+    def _is_to_listen(self) -> bool:
+        """Whether groups of other shards are in use than those that are read."""
+        return self.joined.keys() != self._shards.used_at.keys()
 
     def is_warm(self, group: str) -> bool:
         """Whether the usage map holds what the peers advertise of a group."""
@@ -115,27 +106,18 @@ class ShardReader:
 
     # Joining and leaving.
 
-    def use(self, numbers: Iterable[int], now: Nanos) -> None:
-        """Note that groups of these shards are in use; join those that are not read yet."""
-        for number in numbers:
-            known = self.joined.get(number)
-            if known is not None:
-                known.used_at = now
-                continue
+    def _follow_use(self, now: Nanos) -> Listen:
+        """Join the shards of groups in use, and leave the others."""
+        used = self._shards.used_at
+        for number in used.keys() - self.joined.keys():
             shard = Shard(number, self._settings.shards)
-            self.joined[number] = Joined(shard, self._new_link(), now, now)
-            self._is_to_listen = True
-
-    def leave_unused(self, now: Nanos) -> None:
-        """Leave shards that no group in use had for `UNUSED_ROUNDS`."""
-        unused_ns = UNUSED_ROUNDS * self._settings.round_ns
-        for number, one in list(self.joined.items()):
-            if now - one.used_at > unused_ns:
-                del self.joined[number]
-                self._codes[number] = CODES[Phase.COLD]
-                for broker in self._brokers():
-                    self._usage.remove_shard(broker, one.shard)
-                self._is_to_listen = True
+            self.joined[number] = Joined(shard, self._new_link(), now)
+        for number in self.joined.keys() - used.keys():
+            shard = self.joined.pop(number).shard
+            self._shards.phases[number] = Phase.COLD
+            for broker in (*self._peers.names(), self._settings.sender.broker):
+                self._usage.remove_shard(broker, shard)
+        return Listen(frozenset(one.shard for one in self.joined.values()))
 
     def opened(self, shard: Shard, now: Nanos) -> list[Effect]:
         """A shard can be read from now on: ask all peers for their rows, and send the own ones."""
@@ -209,8 +191,7 @@ class ShardReader:
             return []
         effects: list[Effect] = []
         if self._is_to_listen:
-            self._is_to_listen = False
-            effects.append(Listen(frozenset(one.shard for one in self.joined.values())))
+            effects.append(self._follow_use(now))
         self._next_at = None
         for one in self.joined.values():
             effects += self._advance(one, now)
@@ -220,7 +201,11 @@ class ShardReader:
         return effects
 
     def end_round(self, now: Nanos) -> None:
-        """Send the own rows of shards that are cut off, so that one may come back."""
+        """Send the own rows of shards that are cut off, so that one may come back; leave those unused for `UNUSED_ROUNDS`."""
+        unused_ns = UNUSED_ROUNDS * self._settings.round_ns
+        for number, used_at in list(self._shards.used_at.items()):
+            if now - used_at > unused_ns:
+                del self._shards.used_at[number]
         for one in self.joined.values():
             if one.phase is Phase.CUT_OFF and one.is_open:
                 self._sender.answer_from(one.shard, now)
@@ -229,9 +214,6 @@ class ShardReader:
 
     def _of(self, shard: Shard) -> Joined | None:
         return self.joined.get(shard.number) if shard.of == self._settings.shards else None
-
-    def _brokers(self) -> list[str]:
-        return [*self._peers.names(), self._settings.sender.broker]
 
     def _new_link(self) -> Link:
         settings = self._settings
@@ -368,9 +350,9 @@ class ShardReader:
 
     def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
         one.phase = phase
-        self._codes[one.shard.number] = CODES[phase]
-        sharing = self._sharing
-        sharing.refresh(sharing.shards.of_shard(sharing.slots_in_use, one.shard), now)
+        self._shards.phases[one.shard.number] = phase
+        slots = self._shards.of_shard(self._sharing.slots_in_use, one.shard)
+        self._sharing.refresh(slots, now)
 
 
 def _named(shard: Shard) -> str:

@@ -52,7 +52,6 @@ class ShardSender:
         with_shards = tuple(layout for layout in layouts if layout > 1)
         if with_shards != self.layouts:
             self.layouts = with_shards
-            self._rounds.suppression.set_layouts(with_shards)
             self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
 
     @property

@@ -19,7 +19,6 @@ import numpy as np
 
 from rgd.core.broker.broker_index import BrokerIndex, are_short
 from rgd.core.broker.damping import Damping
-from rgd.core.broker.held_shares import HeldShares
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
@@ -28,7 +27,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
-from rgd.core.exchange.group_index import NO_SLOT, grown
+from rgd.core.exchange.group_index import NO_SLOT
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
@@ -39,14 +38,8 @@ from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
-#: Columns by slot id, and the value of each for an unused slot id.
-_COLUMNS: Final = (
-    ("_target", 0),
-    ("_applied", 0),
-    ("_is_in_use", False),
-    ("_is_marked", False),
-    ("_is_short", False),
-)
+#: Columns by slot id.
+_COLUMNS: Final = ("_target", "_applied", "_is_in_use", "_is_marked", "_is_short", "_is_held")
 
 
 class Sharing:
@@ -68,11 +61,12 @@ class Sharing:
         self._peers = peers
         self._link = link
         self._gate = gate
-        self._damping = Damping()
-        self._broker_index = BrokerIndex(settings, usage, peers)
+        self._damping = Damping(usage.index)
+        #: For callers that compute the shares of many groups at once, too.
+        self.broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self.shards = ShardShares(settings, usage.index, self._by_mode)
-        self.held = HeldShares(self.shards, resumes=resumes)
+        self.resumes = resumes
         self._policies = PoliciesInUse(settings.policy, usage.index)
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
         #: gate has; Milli per second, `NO_RATE` for unlimited.
@@ -84,6 +78,10 @@ class Sharing:
         self.has_marks = False
         #: [slots] whether the demand exceeded the quota when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
+        #: [slots] whether a group keeps the share that another plane gave it until a better one can be computed: while this
+        #: broker starts and, where rows come in shards, while the group's shard cannot be relied on yet.
+        self._is_held = np.zeros(64, np.bool_)
+        usage.index.keep(self, dict.fromkeys(_COLUMNS, 0))
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
@@ -97,13 +95,12 @@ class Sharing:
     @property
     def brokers(self) -> list[str]:
         """The live brokers, this one included, in the order of names."""
-        return self._broker_index.names()
+        return self.broker_index.names()
 
     @property
-    def broker_index(self) -> BrokerIndex:
-        """The live brokers by index, for callers that compute the shares of many groups at once."""
-        self._make_room()
-        return self._broker_index
+    def is_resuming(self) -> bool:
+        """Whether the gate goes on as it is with another plane's shares, because this broker does not know any yet."""
+        return self.resumes and self.mode is Mode.STARTING
 
     @property
     def slots_in_use(self) -> Ints:
@@ -112,7 +109,7 @@ class Sharing:
 
     def known_brokers(self) -> int:
         """How many brokers there may be: at least those expected, and those stored or live."""
-        names = {*self._broker_index.stock_names(), *self._peers.names()}
+        names = {*self.broker_index.stock_names(), *self._peers.names()}
         names.add(self._settings.sender.broker)
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
@@ -126,22 +123,18 @@ class Sharing:
 
     def quotas(self, slots: Ints) -> Ints:
         """[slots, 2] the quotas of groups in use in Milli per second, `NO_RATE` for unlimited."""
-        self._make_room()
         return self._policies.quotas[slots]
 
     def policies(self, slots: Ints) -> Codes:
         """[slots] share policies of groups in use, as indexes into `POLICIES`."""
-        self._make_room()
         return self._policies.codes(slots)
 
     def in_force(self, slots: Ints) -> Ints:
         """[slots, 2] the gate's shares in Milli per second, `NO_RATE` for unlimited."""
-        self._make_room()
         return self._applied[slots]
 
     def in_force_of(self, key: GroupKey, slot: int) -> Rates | None:
         """The gate's share of a group, which has this slot id or `NO_SLOT`; None if it is not in use."""
-        self._make_room()
         if slot != NO_SLOT and self._is_in_use[slot]:
             return rates_of(self._applied[slot].tolist())
         return self._by_mode.least(self.quota(key)) if key in self._slotless else None
@@ -156,18 +149,16 @@ class Sharing:
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group by the usage map; the floor without a slot id."""
-        self._make_room()
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
             return dict.fromkeys(self.brokers, self._by_mode.least(self.quota(key)))
         quota = row_of(self.quota(key))[None]
-        shares = self._broker_index.share_out(np.array([slot]), quota, [self.policy(key)])
+        shares = self.broker_index.share_out(np.array([slot]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
         return {name: rates_of(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
     def is_short(self, slots: Ints) -> Flags:
         """[slots] whether the demand of a group in use exceeds its quota, by the usage map."""
-        self._make_room()
         # For shares that were computed from the present map, this was noted with them.
         unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
         if len(unknown):
@@ -177,9 +168,8 @@ class Sharing:
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
         """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it (`BrokerIndex`)."""
-        self._make_room()
         quota, policies = self._policies.quotas[slots], self._policies.others(slots)
-        return self._broker_index.moves_share(slots, quota, policies, before, after)
+        return self.broker_index.moves_share(slots, quota, policies, before, after)
 
     # Changes.
 
@@ -192,16 +182,10 @@ class Sharing:
             self._slotless.pop(key, None)
             self._slotless[key] = None
             return NO_SLOT, self._by_mode.least(group.rates(kind))
-        self._make_room()
         slots = np.array([slot])
-        if slot not in self._damping:
+        if not self._is_in_use[slot]:
             self._policies.read(slots)
-            self._target[slot] = self._targets(slots)[0]
-            self._damping.begin(slot, self._target[slot])
-            # This is last, because a group in use must have a target.
-            self._is_in_use[slot] = True
-            self.shards.use(slots, now)
-            self._applied[slot] = self._target[slot]
+            self._begin(slots, self._targets(slots), now)
             return slot, rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
             self.share_out(slots, now)
@@ -210,14 +194,9 @@ class Sharing:
 
     def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:
         """Begin to use groups that are not in use with shares, [slots, 2], that the gate has already."""
-        self._make_room()
         self._policies.read(slots)
-        self._target[slots] = self._applied[slots] = shares
-        for slot, share in zip(slots.tolist(), shares, strict=True):
-            self._damping.begin(slot, share)
-        self.held.hold(slots)
-        self._is_in_use[slots] = True
-        self.shards.use(slots, now)
+        self._is_held[slots] = True
+        self._begin(slots, shares, now)
 
     def set_policies(self, snapshot: PolicySnapshot, changes: Changes | None = None) -> Ints:
         """Take new policies over; the groups that may have changed are read when their shares are recomputed.
@@ -230,7 +209,6 @@ class Sharing:
             The slot ids to be recomputed at once (`share_out`): those of a few changed groups.
         """
         changed = (changes or changes_between(self.snapshot, snapshot)).groups
-        self._make_room()
         if changed is None:
             slots = self.slots_in_use
         else:
@@ -245,17 +223,15 @@ class Sharing:
     def become(self, mode: Mode, now: Nanos) -> None:
         """Compute shares as a mode does, and give buckets its depth."""
         self.mode = mode
-        if not self.held.is_resuming(mode):
+        if not self.is_resuming:
             # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
             self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
-        self._make_room()
         # The gate gives a bucket its depth with its share.
         self._policies.is_unread |= self._is_in_use
         self.refresh_all(now)
 
     def refresh(self, slots: Ints, now: Nanos) -> None:
         """Recompute the shares of the groups of these that are in use here."""
-        self._make_room()
         self._mark(slots[self._is_in_use[slots]])
         self.work(now)
 
@@ -272,7 +248,7 @@ class Sharing:
         marked = self._is_marked.nonzero()[0]
         first = int(marked.searchsorted(self._next_slot))
         slots = np.concatenate((marked[first:], marked[:first]))[: self._bounds.piece_groups]
-        rows = ((self._usage.counts(slots) + 1) * self._broker_index.passes).cumsum()
+        rows = ((self._usage.counts(slots) + 1) * self.broker_index.passes).cumsum()
         slots = slots[: max(1, int(rows.searchsorted(self._bounds.piece_rows, side="right")))]
         self.has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1 if len(slots) else 0
@@ -288,7 +264,7 @@ class Sharing:
                 if not exists:
                     self._end(slot)
             # A share of another quota is not kept.
-            self.held.end(unread[either(before != self._policies.quotas[unread])])
+            self._is_held[unread[either(before != self._policies.quotas[unread])]] = False
             slots = slots[self._is_in_use[slots]]
         targets, again = self._targets(slots), np.isin(slots, unread)
         differs = either(targets != self._target[slots]) | again
@@ -301,7 +277,7 @@ class Sharing:
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
         slot = self._usage.index.find(key)
-        return NO_SLOT if slot is None or slot not in self._damping else slot
+        return NO_SLOT if slot is None or not self._is_in_use[slot] else slot
 
     def awaits(self, key: GroupKey) -> bool:
         """Whether the share of a group in use is still to be recomputed."""
@@ -332,7 +308,6 @@ class Sharing:
 
     def is_in_use(self, slots: Ints) -> Flags:
         """[slots] whether a group in use has the slot id."""
-        self._make_room()
         return self._is_in_use[slots]
 
     def exist(self, slots: Ints) -> Flags:
@@ -364,12 +339,11 @@ class Sharing:
             InvariantBroken: a target differs from the share that the mode gives, or the shares of
                 all brokers do not sum to the quota; a bug.
         """
-        self._make_room()
         slots = self.slots_in_use
         quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
         # Not `_targets`, so that what `BrokerIndex.divide` remembers is checked, too.
-        shared = self._broker_index.share_out(slots, quota, self._policies.others(slots))
-        targets = self._by_state(slots, quota, lambda: shared.of_index(self._broker_index.own))
+        shared = self.broker_index.share_out(slots, quota, self._policies.others(slots))
+        targets = self._by_state(slots, quota, lambda: shared.of_index(self.broker_index.own))
         differs = either(targets != self._target[slots]) & ~self._is_marked[slots]
         for slot in slots[differs].tolist():
             raise InvariantBroken(
@@ -384,17 +358,24 @@ class Sharing:
 
     # Details.
 
+    def _begin(self, slots: Ints, shares: Ints, now: Nanos) -> None:
+        """Use groups that were not in use, with shares that are in force at once."""
+        self._target[slots] = self._applied[slots] = shares
+        self._damping.begin(slots, shares)
+        # After the target, because a group in use must have one.
+        self._is_in_use[slots] = True
+        self.shards.use(slots, now)
+
     def _end(self, slot: int) -> None:
         """A group that no longer exists is not in use."""
-        self._is_in_use[slot] = False
-        self.held.end(np.array([slot]))
+        self._is_in_use[slot] = self._is_held[slot] = False
         self._damping.end(slot)
         self._gate.drop(self._usage.index.keys[slot])
 
     def _renew(self) -> None:
         """Read the live brokers and their weights again."""
-        self._broker_index.renew()
-        if not self.held.is_resuming(self.mode):
+        self.broker_index.renew()
+        if not self.is_resuming:
             self._gate.set_brokers(self.known_brokers())
 
     def _mark(self, slots: Ints) -> None:
@@ -417,7 +398,7 @@ class Sharing:
     def _of_map(self, slots: Ints, quota: Ints) -> Ints:
         """[slots, 2] this broker's shares by the usage map; notes which groups are short."""
         policies = self._policies.others(slots)
-        shares, self._is_short[slots] = self._broker_index.own_shares(slots, quota, policies)
+        shares, self._is_short[slots] = self.broker_index.own_shares(slots, quota, policies)
         return shares
 
     def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
@@ -426,17 +407,9 @@ class Sharing:
             shares = self.shards.by_phase(slots, quota, of_map())
         else:
             shares = self._by_mode.shares(self.mode, quota)
-        if self.held.resumes:
-            is_kept = self.held.kept(slots, self.mode)
-            shares[is_kept] = self._target[slots[is_kept]]
+        if self.mode is Mode.STARTING:
+            is_kept = self._is_held[slots]
+        else:
+            is_kept = self._is_held[slots] & self.shards.are_cold(slots) & self.mode.believes_map
+        shares[is_kept] = self._target[slots[is_kept]]
         return shares
-
-    def _make_room(self) -> None:
-        self._policies.make_room()
-        count, before = len(self._usage.index), len(self._is_in_use)
-        if count <= before:
-            return
-        for name, fresh in _COLUMNS:
-            column = grown(getattr(self, name), count)
-            column[before:] = fresh
-            setattr(self, name, column)

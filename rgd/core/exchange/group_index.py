@@ -9,9 +9,9 @@ Peers may send names that no policy has, and may invent them. All such names tog
 get the rest. A name that gets no slot is counted, and never displaces an assigned slot.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,15 @@ from rgd.core.policies.model import GroupKey
 #: The slot id of a group that has no slot.
 NO_SLOT: Final = -1
 
-#: The columns by slot id.
-_COLUMNS: Final = (
-    "hashes",
-    "name_hashes",
-    "name_bytes",
-    "is_given",
-    "is_unknown",
-    "ignores_admitted",
-)
+#: The columns by slot id, and what they have for slots that were never assigned.
+_COLUMNS: Final = {
+    "hashes": 0,
+    "name_hashes": 0,
+    "name_bytes": 0,
+    "is_given": False,
+    "is_unknown": False,
+    "ignores_admitted": False,
+}
 
 Hashes = NDArray[np.uint64]
 _Column = TypeVar("_Column", bound=np.generic)
@@ -57,6 +57,8 @@ class GroupIndex:
         self.is_unknown: Flags = np.zeros(64, np.bool_)
         #: [slots] whether the shares of the group are known not to depend on admitted work, as under max-min.
         self.ignores_admitted: Flags = np.zeros(64, np.bool_)
+        #: Objects whose attributes are columns by slot id, and what these have for a new slot.
+        self._keepers: list[tuple[Any, Mapping[str, int]]] = [(self, _COLUMNS)]
         self._slots: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
         self._free: list[int] = []
         #: The groups that have policies; None: all groups have.
@@ -73,6 +75,11 @@ class GroupIndex:
     def given(self) -> int:
         """Number of assigned slots."""
         return len(self.keys) - len(self._free)
+
+    def keep(self, keeper: object, columns: Mapping[str, int]) -> None:
+        """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries have these values."""
+        self._keepers.append((keeper, columns))
+        self._grow(keeper, columns, len(self.hashes))
 
     def find(self, key: GroupKey) -> int | None:
         """The slot of a key, if it has one."""
@@ -200,11 +207,20 @@ class GroupIndex:
         self._slots[kind_code(key.kind)][key.group] = slot
         return slot
 
+    @staticmethod
+    def _grow(keeper: object, columns: Mapping[str, int], room: int) -> None:
+        for name, fresh in columns.items():
+            before = getattr(keeper, name)
+            column = grown(before, room, capacity=room)
+            column[len(before) :] = fresh
+            setattr(keeper, name, column)
+
     def _fill(self, given: Sequence[int]) -> None:
         """Fill the columns of newly assigned slots."""
         if len(self.keys) > len(self.hashes):
-            for name in _COLUMNS:
-                setattr(self, name, grown(getattr(self, name), len(self.keys)))
+            room = max(len(self.keys), len(self.hashes) * 3 // 2)
+            for keeper, columns in self._keepers:
+                self._grow(keeper, columns, room)
         slots = np.array(given, np.int64)
         keys = [self.keys[slot] for slot in given]
         digests = b"".join(

@@ -10,7 +10,7 @@ N cycles. Pulsar's own test misses drops to zero (pulsar-facts 1.4), and a fixed
 percentage misses small rows that matter.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from rgd.core.exchange.columns import (
     UsageColumns,
     kind_code,
 )
-from rgd.core.exchange.group_index import GroupIndex, Hashes, grown
+from rgd.core.exchange.group_index import GroupIndex, Hashes
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.pairs import either
@@ -87,9 +87,9 @@ class Suppression:
         #: Each [slots, 2].
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
-        self._hash = 0
-        #: By layout: [shards] the same for the rows of each shard.
-        self._shard_hashes: dict[int, Hashes] = {}
+        index.keep(self, dict.fromkeys(("_is_advertised", "_topics", "_admitted", "_wanted"), 0))
+        #: By layout: [shards] the hash of each shard's rows, until a row changes.
+        self._hashes: dict[int, Hashes] = {}
         self._round = 0
 
     def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
@@ -100,27 +100,23 @@ class Suppression:
         of_shard: Ints = slots[self._numbers(slots, shard.of) == shard.number]
         return of_shard
 
-    def set_layouts(self, layouts: Iterable[int]) -> None:
-        """Set the layouts whose shards' hashes are kept."""
-        kept, self._shard_hashes = self._shard_hashes, {}
-        self._make_room()
-        for layout in layouts:
-            hashes = kept.get(layout)
-            self._shard_hashes[layout] = self._hash_of_shards(layout) if hashes is None else hashes
-
     def hash_of(self, shard: Shard = WHOLE) -> int:
-        """Hash of every row of a shard advertised at present, 63 bits; of a layout that is kept."""
-        whole = self._hash if shard == WHOLE else int(self._shard_hashes[shard.of][shard.number])
-        return whole & HASH_MASK
+        """Hash of every row of a shard advertised at present, 63 bits."""
+        sums = self._hashes.get(shard.of)
+        if sums is None:
+            sums = self._hashes[shard.of] = np.zeros(shard.of, np.uint64)
+            slots = self.advertised_slots()
+            rates = np.concatenate((self._admitted[slots].T, self._wanted[slots].T))
+            hashes = row_hashes(self._index.hashes[slots], self._topics[slots], rates)
+            np.add.at(sums, self._numbers(slots, shard.of), hashes)
+        return int(sums[shard.number]) & HASH_MASK
 
     def is_advertised(self, slots: Ints) -> Flags:
         """[slots] whether a row of these groups is advertised."""
-        self._make_room()
         return self._is_advertised[slots]
 
     def advertised_demand(self, slots: Ints) -> Ints:
         """[slots, 2] advertised demand, Milli per second; 0 where none is advertised."""
-        self._make_room()
         return np.where(self._is_advertised[slots, None], self._wanted[slots], 0)
 
     def next_round(self) -> None:
@@ -134,7 +130,6 @@ class Suppression:
             slots: [rows] slots of `rows`.
             rows: present rows of some of this broker's groups.
         """
-        self._make_room()
         before = self._wanted[slots]
         is_same = np.abs(rows.wanted - before) <= before // (PPM // SAME_PPM)
         return replace(rows, wanted=np.where(is_same, before, rows.wanted))
@@ -150,14 +145,12 @@ class Suppression:
         Returns:
             The indexes into `rows` of the selected ones.
         """
-        self._make_room()
         picked = np.flatnonzero(self._worth(slots, rows, anyway=anyway))
         self._note(slots[picked], rows.take(picked))
         return picked
 
     def forget(self, slots: Ints) -> UsageColumns:
         """Remove what is advertised of these groups: idle rows to send, in the order of slots."""
-        self._make_room()
         slots = slots[self._is_advertised[slots]]
         advertised = self.advertised_at(slots)
         idle = UsageColumns(
@@ -203,12 +196,11 @@ class Suppression:
         return either(by_itself | by_quota)
 
     def _note(self, slots: Ints, rows: UsageColumns) -> None:
-        self._count(slots[self._is_advertised[slots]], np.subtract)
+        self._hashes.clear()
         self._is_advertised[slots] = ~rows.is_idle
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
         self._wanted[slots] = rows.wanted
-        self._count(slots[self._is_advertised[slots]], np.add)
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
         """The advertised rows of these groups, all of which are among `advertised_slots`."""
@@ -223,33 +215,5 @@ class Suppression:
             wanted=self._wanted[slots],
         )
 
-    def _count(self, slots: Ints, operation: np.ufunc) -> None:
-        """Add the hashes of rows to those of all rows, and of their shards; or subtract them."""
-        hashes = self._hashes_at(slots)
-        # Python's integers, because numpy warns of an overflow of single numbers.
-        total = int(hashes.sum())
-        self._hash += total if operation is np.add else -total
-        for layout, sums in self._shard_hashes.items():
-            operation.at(sums, self._numbers(slots, layout), hashes)
-
-    def _hash_of_shards(self, layout: int) -> Hashes:
-        sums = np.zeros(layout, np.uint64)
-        slots = np.flatnonzero(self._is_advertised)
-        np.add.at(sums, self._numbers(slots, layout), self._hashes_at(slots))
-        return sums
-
     def _numbers(self, slots: Ints, layout: int) -> Ints:
         return numbers_of(self._index.name_hashes[slots], layout)
-
-    def _hash_at(self, slots: Ints) -> int:
-        return int(self._hashes_at(slots).sum())
-
-    def _hashes_at(self, slots: Ints) -> Hashes:
-        rates = np.concatenate((self._admitted[slots].T, self._wanted[slots].T))
-        return row_hashes(self._index.hashes[slots], self._topics[slots], rates)
-
-    def _make_room(self) -> None:
-        count = len(self._index)
-        if count > len(self._is_advertised):
-            for name in ("_is_advertised", "_topics", "_admitted", "_wanted"):
-                setattr(self, name, grown(getattr(self, name), count))

@@ -14,7 +14,7 @@ from rgd.app.process import new_incarnation
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
 from rgd.config.load import load_settings
-from rgd.core.broker.shard_phase import Phase
+from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of

@@ -9,7 +9,7 @@ import pytest
 
 from rgd.core.broker.effects import Listen, Publish
 from rgd.core.broker.events import ShardOpened
-from rgd.core.broker.shard_phase import Phase
+from rgd.core.broker.shard_shares import Phase
 from rgd.core.exchange.messages import Ask, Report, Sender
 from rgd.core.exchange.shards import Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
