@@ -79,8 +79,6 @@ class ExchangeBounds:
     #: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
     #: cluster sends in both kinds. Policies may arrive later than the reports.
     unknown_rows_max: int = 20_000
-    #: Rows of a broker up to which each of its reports is compared by hash.
-    hashed_rows_max: int = 256
     #: Slot ids that are freed at a round's end.
     freed_a_round: int = 4_096
     #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more

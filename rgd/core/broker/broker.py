@@ -216,7 +216,6 @@ class Broker:
             now if self.rounds.is_ending else self._round_end,
             now if self.rounds.has_unreported else self.rounds.tick_at,
             publisher.early_at,
-            publisher.answer_at,
             publisher.alive_at,
             self.shards.due_at,
             self.shard_reader.due_at,
@@ -383,7 +382,6 @@ class Broker:
         if self.rounds.is_resuming:
             # Every group in use has been measured, so the peers may replace what the former plane sent.
             self.rounds.is_resuming = False
-            self.publisher.answer_from(now)
             self.shards.answer_all(now)
         if self.link.reached_at is None and not self.name.is_lost:
             yield self.publisher.hello(now)

@@ -5,9 +5,7 @@ goodbye, an expired broker) marks the shares concerned, which are then recompute
 
 A report carries the hash of all rows that its sender has advertised. If the rows held here have
 another hash, a report was missed, and the sender is asked for its full state. The hash is compared
-at every report that follows a gap, is full, has no rows, or is of a broker with few. Of other reports, while the last
-comparison was equal, one of `REPORTS_A_COMPARISON` is compared. So the effect of a gap is repaired
-at once, and a difference without a gap is found after that many reports at the latest.
+at every report but those that say that more follow, because it covers the rows of these, too.
 
 This broker's own rows are applied as they are read back, so that all brokers' maps hold the same
 values. `rgd.core.broker.publisher` sends this broker's messages.
@@ -29,19 +27,10 @@ from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
-#: Of so many reports of a broker, at least one is compared with the rows held here, however many there are.
-REPORTS_A_COMPARISON: Final = 8
-
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
 #: Most silent peers that a check asks for a heartbeat: the asks must not push reports out of the outbox.
 ASKS_A_CHECK: Final = 32
-#: Most silent peers that a check removes; the next check is due at once.
-GONE_A_CHECK: Final = 1
-
-#: Changes of the peers' names that are stored at once between two checks; further ones are stored
-#: together.
-REMEMBERS_A_CHECK: Final = 8
 
 #: Why a message of a peer was dropped, for `rgd_reports_dropped_total`.
 _DROPPED: Final = {
@@ -56,8 +45,6 @@ class _Notes:
 
     #: Whether its full state is held.
     has_answered: bool = False
-    #: Whether its hash was equal at the last comparison.
-    is_equal: bool = False
     #: Whether it sent more rows than are kept, and is to be asked again under the policies in force.
     is_incomplete: bool = False
     #: Whether its weight is out of bounds.
@@ -96,10 +83,8 @@ class Membership:
         self.dropped: Counter[str] = Counter()
         #: How many reports had a weight out of bounds.
         self.weights_bounded = 0
-        #: How often names may still be stored before the next check, and whether some wait to be
-        #: stored.
-        self._remembers_left = REMEMBERS_A_CHECK
-        self._is_to_remember = False
+        #: The peers' names that were stored last.
+        self._remembered: tuple[str, ...] = ()
         #: The sequence number of this broker's last report that was read back.
         self._own_sequence = 0
         #: Whether the peers may hold rows of this broker that are not in the usage map here, because another plane sent them.
@@ -142,8 +127,7 @@ class Membership:
 
     def read_back(self, report: Report, now: Nanos) -> bool:
         """Apply a report of this broker's own; False where an earlier one did not come back."""
-        steps = report.sequence - self._own_sequence
-        if steps <= 0:
+        if report.sequence <= self._own_sequence:
             return True
         self._own_sequence = report.sequence
         if self._shard_reader.is_used:
@@ -151,7 +135,7 @@ class Membership:
             return True
         self._sharing.refresh(self._usage.apply(report), now)
         self.awaits_own_state &= not report.full or report.more
-        return not self._is_compared(report, steps) or self._holds(report)
+        return report.more or self._holds(report)
 
     def check(self, now: Nanos) -> list[Effect]:
         """Ask silent peers for a heartbeat, and remove the peers that stayed silent.
@@ -167,18 +151,16 @@ class Membership:
             return []
         expiry_ns = self._settings.expiry_ns
         effects: list[Effect] = []
-        for broker in self._peers.expire(now, expiry_ns, GONE_A_CHECK):
-            self._forget(broker, now)
+        for broker in self._peers.expire(now, expiry_ns):
+            self._forget(broker)
             effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
         if effects:
+            self._sharing.refresh_all(now)
             self._count_readers(has_changed=True)
-            # Others may be gone too. Requests come first, because a peer may have thousands of rows.
-            self.check_at = now
-            self._is_to_remember = True
-            return effects
-        self._remembers_left = REMEMBERS_A_CHECK
-        if self._is_to_remember:
-            effects += self._remember()
+        names = tuple(self._peers.names())
+        if names != self._remembered:
+            self._remembered = names
+            effects.append(Remember(names))
         me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         asked = sorted(doubtful)[:ASKS_A_CHECK]
@@ -199,7 +181,7 @@ class Membership:
         # A broker that was isolated from its start knows only the peers that the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
         for notes in self._notes.values():
-            notes.has_answered = notes.is_equal = False
+            notes.has_answered = False
         self._members = 1
 
     @property
@@ -228,8 +210,7 @@ class Membership:
 
     def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
         weight = self._peers.weight_of(report.sender.broker)
-        steps = self._peers.advance(report)
-        if not steps:
+        if not self._peers.advance(report):
             return []
         self.reports_received += 1
         if self._peers.weight_of(report.sender.broker) != weight:
@@ -241,7 +222,7 @@ class Membership:
         effects = [*self._compare_policies(report, now), *self._look_at_weight(report)]
         if self._usage.is_partial(report.sender.broker) and not was_partial:
             effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, report.sender.broker))
-        if self._is_compared(report, steps):
+        if not report.more:
             effects += self._repair(report, now)
         return effects
 
@@ -299,29 +280,8 @@ class Membership:
         ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
-    def _is_compared(self, report: Report, steps: int) -> bool:
-        """Whether to compare the hash of a report, `steps` after the one before; see the module."""
-        broker = report.sender.broker
-        if report.more:
-            # The hash covers rows that follow in further reports; after a gap the last of these is
-            # compared.
-            if steps > 1:
-                self._notes[broker].is_equal = False
-            return False
-        if steps > 1 or report.full or not self._notes[broker].is_equal:
-            return True
-        # A report that could not be decoded has no rows, so it is compared here.
-        if not len(report.rows) or self._usage.is_hashed(broker):
-            return True
-        # The broker's number spreads the comparisons of different brokers over different rounds.
-        turn = report.sequence + self._usage.number_of(broker)
-        return turn % REPORTS_A_COMPARISON == 0
-
     def _holds(self, report: Report) -> bool:
-        broker = report.sender.broker
-        is_equal = self._usage.hash_of(broker) == report.rows_hash
-        self._notes[broker].is_equal = is_equal
-        return is_equal
+        return self._usage.hash_of(report.sender.broker) == report.rows_hash
 
     def _look_at_weight(self, report: Report) -> list[Effect]:
         """Alert once when a peer's weight is out of bounds; the bounded weight counts."""
@@ -352,9 +312,10 @@ class Membership:
     def _welcome(self, broker: str, receipt: Receipt, now: Nanos) -> list[Effect]:
         if receipt is Receipt.JOINED:
             self._sharing.refresh_all(now)
-            return [Alarm(AlarmCode.PEER_JOINED, broker), *self._remember()]
+            return [Alarm(AlarmCode.PEER_JOINED, broker)]
         if receipt is Receipt.RESTARTED:
-            self._forget(broker, now)
+            self._forget(broker)
+            self._sharing.refresh_all(now)
             return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
         return []
 
@@ -362,20 +323,12 @@ class Membership:
         broker = message.sender.broker
         if not self._peers.leave(message.sender, now):
             return []
-        self._forget(broker, now)
+        self._forget(broker)
+        self._sharing.refresh_all(now)
         self._count_readers(has_changed=True)
-        return [Alarm(AlarmCode.PEER_LEFT, broker), *self._remember()]
+        return [Alarm(AlarmCode.PEER_LEFT, broker)]
 
-    def _forget(self, broker: str, now: Nanos) -> None:
+    def _forget(self, broker: str) -> None:
         self._usage.remove(broker)
         self._shard_reader.forget(broker)
         self._notes.pop(broker, None)
-        self._sharing.refresh_all(now)
-
-    def _remember(self) -> list[Effect]:
-        """Store the peers' names now or, after many changes, at the next check."""
-        self._is_to_remember = self._remembers_left == 0
-        if self._is_to_remember:
-            return []
-        self._remembers_left -= 1
-        return [Remember(tuple(self._peers.names()))]

@@ -42,6 +42,7 @@ class OwnName:
         self._membership = sources.membership
         self._exchange_state = exchange_state
         self._publisher = publisher
+        self._shards = sources.shards
         self._shard_reader = sources.shard_reader
 
     @property
@@ -70,7 +71,7 @@ class OwnName:
             if not self._membership.read_back(message, now) and not message.full:
                 # An earlier report did not come back, so this broker's copy of its rows may differ
                 # from the peers' copies; it sends its full state.
-                self._publisher.answer_from(now)
+                self._shards.answer_from(WHOLE, now)
         elif isinstance(message, Hello) or (
             isinstance(message, Ask) and message.broker == self._name
         ):

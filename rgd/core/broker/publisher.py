@@ -27,7 +27,7 @@ from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_reader import ShardReader
-from rgd.core.broker.shard_sender import ANSWERS_A_ROUND, ShardSender
+from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.counts.page import Ungoverned
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
@@ -70,9 +70,6 @@ class Publisher:
         self.reported_at = Nanos(now - settings.min_interval_ns)
         #: When an early report is due.
         self.early_at: Nanos | None = None
-        #: When the full state is due, because a peer asked for it or missed some of it.
-        self.answer_at: Nanos | None = None
-        self._answered_at: Nanos | None = None
         #: When any message is due, because a peer may take this broker for dead.
         self.alive_at: Nanos | None = None
 
@@ -95,26 +92,10 @@ class Publisher:
         # Both incarnations spread the answers over half a round, without a random number.
         spread = max(1, self._settings.round_ns // 2)
         due = Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread)
-        if shard != WHOLE:
+        if shard != WHOLE or self._of.shards.is_whole:
             self._of.shards.answer_from(shard, due)
-        elif self._of.shards.is_whole:
-            self.answer_from(due)
         elif self.is_started:
             self.alive_at = due if self.alive_at is None else min(self.alive_at, due)
-
-    def answer_all(self, now: Nanos) -> None:
-        """Make the full state due everywhere, because peers may have missed or lost some of it."""
-        self.answer_soon(0, now)
-        self._of.shards.answer_all(now)
-
-    def answer_from(self, due: Nanos) -> None:
-        """Make the full state due at `due`, or later where `ANSWERS_A_ROUND` requires it."""
-        if self._of.name.is_lost or self._of.rounds.is_resuming:
-            return
-        if self._answered_at is not None:
-            interval_ns = self._settings.round_ns // ANSWERS_A_ROUND
-            due = Nanos(max(due, self._answered_at + interval_ns))
-        self.answer_at = due if self.answer_at is None else min(self.answer_at, due)
 
     def show_life(self, now: Nanos) -> None:
         """Make any message due as soon as `min_interval_ns` allows."""
@@ -125,12 +106,6 @@ class Publisher:
         """`now`, or later where `min_interval_ns` since the last report requires it."""
         return Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
 
-    def yield_answer(self) -> None:
-        """Drop a full state that is due if another daemon has the name, because it answers."""
-        if self._of.name.is_lost:
-            self.answer_at = None
-            self._of.shards.abandon()
-
     def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> Iterator[Effect]:
         """Send what is due between the reports of rounds.
 
@@ -139,14 +114,12 @@ class Publisher:
             round_begins_to_end: whether a round begins to end in this wake. If its groups are few,
                 its report follows in the same wake and serves as the heartbeat.
         """
-        self.yield_answer()
+        if self._of.name.is_lost:
+            self._of.shards.abandon()
         self._plan_heartbeat()
         is_early = self.early_at is not None and now >= self.early_at
         if is_early and not (self._of.rounds.is_ending or round_begins_to_end):
             yield from self.report_early(now)
-        if self.answer_at is not None and now >= self.answer_at:
-            self.answer_at, self._answered_at = None, now
-            yield from self.report_state(WHOLE, now)
         if (shard := self._of.shards.next_due(now)) is not None:
             yield from self.report_state(shard, now)
         is_doubted = self.alive_at is not None and now >= self.alive_at

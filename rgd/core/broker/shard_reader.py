@@ -235,9 +235,6 @@ class ShardReader:
             if steps > 1:
                 one.equal.discard(broker)
             return None
-        is_cheap = not len(report.rows) or self._usage.is_hashed(broker, one.shard)
-        if steps == 1 and not report.full and not is_cheap and broker in one.equal:
-            return None
         is_held = self._usage.hash_of(broker, one.shard) == report.rows_hash
         (one.equal.add if is_held else one.equal.discard)(broker)
         return is_held

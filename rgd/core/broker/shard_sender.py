@@ -6,7 +6,7 @@ Laws:
   those with most readers.
 - A shard's whole state is sent when a reader asks for it, at most `ANSWERS_A_ROUND` times a round.
 
-With one shard everywhere nothing is divided. `rgd.core.broker.publisher` makes the reports.
+With one shard everywhere nothing is divided, and `WHOLE` is that shard. `rgd.core.broker.publisher` makes the reports.
 """
 
 from collections import Counter
@@ -49,10 +49,8 @@ class ShardSender:
         others = sorted(counts.keys() - {own}, key=lambda layout: (-counts[layout], layout))
         layouts = [own, *others[: LAYOUTS_MAX - 1]]
         self.is_whole = 1 in layouts
-        with_shards = tuple(layout for layout in layouts if layout > 1)
-        if with_shards != self.layouts:
-            self.layouts = with_shards
-            self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
+        self.layouts = tuple(layout for layout in layouts if layout > 1)
+        self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
 
     @property
     def sequences(self) -> tuple[tuple[int, ...], ...]:
@@ -106,7 +104,10 @@ class ShardSender:
         return shard
 
     def _shards(self) -> Iterable[Shard]:
-        return (Shard(number, layout) for layout in self.layouts for number in range(layout))
+        layouts = (*self.layouts, 1) if self.is_whole else self.layouts
+        return (Shard(number, layout) for layout in layouts for number in range(layout))
 
     def _sends(self, shard: Shard) -> bool:
-        return shard != WHOLE and shard.of in self.layouts and shard.number < shard.of
+        if shard == WHOLE:
+            return self.is_whole
+        return shard.of in self.layouts and shard.number < shard.of

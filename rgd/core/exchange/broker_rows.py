@@ -26,13 +26,11 @@ def amounts_of(rows: UsageColumns) -> Amounts:
 class BrokerRows:
     """The rows of one broker, of all shards that are read."""
 
-    __slots__ = ("amounts", "hashes", "known", "partial", "slots")
+    __slots__ = ("amounts", "known", "partial", "slots")
 
     def __init__(self) -> None:
         self.slots = _NO_SLOTS
         self.amounts: Amounts = np.zeros((5, 0), np.int64)
-        #: By shard: the sum of the hashes of its rows, until one of them changes.
-        self.hashes: dict[int, int] = {}
         #: Shards of which received rows were not stored since the last full state began.
         self.partial: set[int] = set()
         #: By shard: the slots of the names in the sender's table.

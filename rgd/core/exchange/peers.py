@@ -178,9 +178,9 @@ class Peers:
         self._left[sender.broker] = _Left(self._peers.pop(sender.broker), now)
         return True
 
-    def expire(self, now: Nanos, expiry_ns: int, at_most: int | None = None) -> list[str]:
-        """Remove up to `at_most` peers that were silent for longer than `expiry_ns`; returns their names."""
-        silent = self.silent(now, expiry_ns)[:at_most]
+    def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
+        """Remove the peers that were silent for longer than `expiry_ns`; returns their names."""
+        silent = self.silent(now, expiry_ns)
         for name in silent:
             del self._peers[name]
         self._left = {

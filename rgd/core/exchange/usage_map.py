@@ -10,8 +10,6 @@ With shards, a broker's rows of each shard come in reports of their own and are 
 Each broker's rows are arrays sorted by slot (`broker_rows`), and a bit for each slot and broker says whose
 arrays have a row of a group. A name is looked up once (`known_slots`). A report of thousands of rows
 therefore takes a few passes of numpy, and so does gathering the rows of the groups that it changed.
-
-The hash of a broker's rows is computed on demand, and kept until one of them changes.
 """
 
 from collections.abc import Mapping
@@ -82,7 +80,6 @@ class UsageMap:
         held, slots = self._held[number], self._slots_of(number, report)
         at, is_held = held.find(slots)
         idle, amounts = told.is_idle, amounts_of(told)
-        held.hashes.pop(shard, None)
         again = (is_held & ~idle).nonzero()[0]
         changed = self._rewrite(held, at[again], amounts.take(again, 1))
         gone = self._covered(held.slots, report) if report.full else np.zeros(len(held), np.bool_)
@@ -119,7 +116,6 @@ class UsageMap:
         if number is not None:
             held = self._held[number]
             self._drop(number, self._is_of(held.slots, shard))
-            held.hashes.pop(shard.number, None)
             held.known.pop(shard.number, None)
             held.partial.discard(shard.number)
 
@@ -171,23 +167,11 @@ class UsageMap:
         return len(self._rows_of(broker))
 
     def hash_of(self, broker: str, shard: Shard = WHOLE) -> int:
-        """The hash of one broker's rows; computed from all of them unless `is_hashed`."""
+        """The hash of one broker's rows of a shard."""
         held = self._rows_of(broker)
-        found = held.hashes.get(shard.number)
-        if found is None:
-            is_of = self._is_of(held.slots, shard)
-            keys, amounts = self.index.hashes[held.slots[is_of]], held.amounts.compress(is_of, 1)
-            found = int(row_hashes(keys, amounts[0], amounts[1:]).sum()) & HASH_MASK
-            held.hashes[shard.number] = found
-        return found
-
-    def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
-        """Whether `hash_of` is cheap: the hash is known, or there are few rows."""
-        held = self._rows_of(broker)
-        if shard.number in held.hashes:
-            return True
-        count = np.count_nonzero(self._is_of(held.slots, shard))
-        return bool(count <= self.index.bounds.hashed_rows_max)
+        is_of = self._is_of(held.slots, shard)
+        keys, amounts = self.index.hashes[held.slots[is_of]], held.amounts.compress(is_of, 1)
+        return int(row_hashes(keys, amounts[0], amounts[1:]).sum()) & HASH_MASK
 
     def brokers(self) -> set[str]:
         """Every broker that has a row."""
