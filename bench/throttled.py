@@ -26,7 +26,7 @@ from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import ThrottledTable
 from rgd.core.counts.counters import NO_SLOT
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos
@@ -85,8 +85,8 @@ class Shown:
     """Shows a table's samples."""
 
     def __init__(self, table: ThrottledTable) -> None:
-        self._gate = LocalGate(GateSettings(0, 0, 0, 0))
-        self._gate.limiter.throttled = table
+        self._gate = LocalGate(BucketSettings(0, 0, 0))
+        self._gate.throttled = table
 
     def samples(self) -> Iterable[Sample]:
         """Every subscription's, lazily."""

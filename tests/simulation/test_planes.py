@@ -61,11 +61,11 @@ def test_a_plane_that_is_back_in_time_moves_nothing(
     world.run_until(10 * NS_PER_S)
     before, gate = shares(cluster), brain(cluster).gate
     peer, names = brain(cluster, 3), set(cluster.names)
-    depth_ns = gate.limiter.group_burst_ns
+    depth_ns = gate.group_burst_ns
     for moment in range(10 * NS_PER_S, 18 * NS_PER_S, 20 * NS_PER_MS):
         world.run_until(moment)
         assert set(peer.broker.usage.rows(key)) == names
-        assert gate.limiter.group_burst_ns == depth_ns
+        assert gate.group_burst_ns == depth_ns
         for share, was in zip(shares(cluster), before, strict=True):
             assert share is not None
             assert was is not None

@@ -53,7 +53,7 @@ class GateProcess(Answering):
         hold_s: float,
     ) -> None:
         self.gate = gate
-        self.limiter, self.leases = gate.limiter, gate.leases
+        self.limiter, self.leases = gate, gate.leases
         self.now = clock.now
         self.errors = InternalErrors(clock.now, lambda reason: self.fail(Halted(reason)))
         self._loop = asyncio.get_running_loop()

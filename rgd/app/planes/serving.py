@@ -37,7 +37,8 @@ from rgd.app.process import (
 )
 from rgd.app.recent_events import EVENTS_MAX
 from rgd.config.settings import Settings
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.buckets.level import BucketSettings
+from rgd.core.gate.local import LocalGate
 from rgd.core.units import NS_PER_MS
 from rgd.errors import Unavailable
 from rgd.ports.metrics import Sample
@@ -122,7 +123,7 @@ class Serving(GateProcess):
     ) -> None:
         exchange = settings.exchange
         hold_s = exchange.isolation_hold_rounds * exchange.round_ms / 1000
-        gate = LocalGate(_gate_settings(settings))
+        gate = _gate_of(settings)
         super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_s)
         self._settings = settings
         self._url = url
@@ -229,12 +230,11 @@ class Serving(GateProcess):
         return event
 
 
-def _gate_settings(settings: Settings) -> GateSettings:
+def _gate_of(settings: Settings) -> LocalGate:
     exchange, shares = settings.exchange, settings.shares
-    return GateSettings(
+    buckets = BucketSettings(
         burst_ns=shares.burst_ms * NS_PER_MS,
         request_max_ms=round(shares.request_max_s * 1000),
-        round_ns=exchange.round_ms * NS_PER_MS,
-        min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
-        topic_split=shares.topic_split,
+        round_ms=exchange.round_ms,
     )
+    return LocalGate(buckets, topic_split=shares.topic_split)

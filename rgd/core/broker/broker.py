@@ -137,7 +137,7 @@ class Broker:
     @property
     def limiter(self) -> Limiter:
         """The fast path of requests, where the gate is in this process."""
-        return local(self.gate).limiter
+        return local(self.gate)
 
     @property
     def leases(self) -> Leases:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from rgd.core.broker.exchange_state import NAME_CONFLICT_ROUNDS
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.exchange.peers import Peers
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.local import LocalGate
 from rgd.core.gate.port import Gate
 from rgd.core.policies.model import Group, Rates
-from rgd.core.units import Kind, Nanos
+from rgd.core.units import NS_PER_MS, Kind, Nanos
 
 
 def gate_of(
@@ -16,15 +17,15 @@ def gate_of(
     first_share: Callable[[Group, Kind, Nanos], tuple[int, Rates]] | None = None,
 ) -> LocalGate:
     """The gate of a broker of these settings; without `first_share` it notes the groups that it is asked for."""
-    of_gate = GateSettings(
+    of_buckets = BucketSettings(
         settings.burst_ns,
         settings.request_max_ms,
-        settings.round_ns,
-        settings.min_interval_ns,
-        settings.topic_split,
-        settings.bounds,
+        settings.round_ns // NS_PER_MS,
+        settings.bounds.buckets,
     )
-    return LocalGate(of_gate, first_share)
+    return LocalGate(
+        of_buckets, first_share, topic_split=settings.topic_split, bounds=settings.bounds.leases
+    )
 
 
 def local(gate: Gate) -> LocalGate:

@@ -41,8 +41,6 @@ class BucketSettings:
     request_max_ms: int
     #: Retry time advertised to a refused caller at rate 0: one round.
     round_ms: int
-    #: Minimum time between two reports, and time between two ticks.
-    min_interval_ms: int = 100
     bounds: BucketBounds = BOUNDS.buckets
 
 

@@ -239,14 +239,14 @@ class Levels:
             self._put(state, slot)
             self._follow(state, share, now)
 
-    def resume(self, key: GroupKey, slot: int) -> GroupState | None:
+    def know(self, key: GroupKey, slot: int) -> GroupState | None:
         """Know a group by another plane's slot id; its share stays. None if there is no such group."""
         state = self._groups.get(key)
         if state is not None:
             self._put(state, slot)
         return state
 
-    def forget_slots(self, count: int) -> bool:
+    def forget_some_slots(self, count: int) -> bool:
         """Take their slot ids from `count` groups, because the plane that gave them has gone; whether any has one left."""
         for _ in range(min(count, len(self._by_slot))):
             state = self._by_slot.popitem()[1]

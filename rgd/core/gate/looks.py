@@ -77,7 +77,7 @@ class GroupReading(NamedTuple):
 
 def groups(gate: LocalGate, keys: Sequence[GroupKey]) -> list[GroupReading | None]:
     """[keys] the figures of groups; None for those that are not in use."""
-    return [None if one is None else _group(one) for one in map(gate.limiter.state, keys)]
+    return [None if one is None else _group(one) for one in map(gate.state, keys)]
 
 
 def _group(state: GroupState) -> GroupReading:
@@ -154,15 +154,15 @@ def name(
     now: Nanos,
 ) -> NameReading:
     """The limits and groups that apply to a name, as its next request would meet them."""
-    limiter, topic, subscription = gate.limiter, request.topic, request.subscription
+    topic, subscription = request.topic, request.subscription
     throttled = None
     if request.kind is Kind.DISPATCH and topic is not None and subscription is not None:
-        throttled = limiter.throttled.of(topic, subscription, now)
+        throttled = gate.throttled.of(topic, subscription, now)
     return NameReading(
-        [_level(gate, limiter.limit(key), now) for key in limits],
+        [_level(gate, gate.limit(key), now) for key in limits],
         [_group_level(gate, key, topic, now) for key in groups],
         throttled,
-        _refused(limiter.blocked.recent(topic), now),
+        _refused(gate.blocked.recent(topic), now),
     )
 
 
@@ -170,7 +170,7 @@ def _group_level(
     gate: LocalGate, key: GroupKey, topic: str | None, now: Nanos
 ) -> LevelReading | None:
     """A group; where its share is divided, the topic's part decides, too."""
-    state, split = gate.limiter.state(key), gate.limiter.split_of(key)
+    state, split = gate.state(key), gate.split_of(key)
     reading = _level(gate, state, now)
     if reading is None or state is None:
         return None
@@ -222,7 +222,7 @@ def _refused(refusals: RecentRefusals | None, now: Nanos) -> tuple[Refusals, Ref
 
 def names_asked(gate: LocalGate) -> list[Name]:
     """Names requested since the policies came into force; a rarely requested one may be missing."""
-    return gate.limiter.names_asked()
+    return gate.names_asked()
 
 
 # Of throttled dispatch.
@@ -241,35 +241,35 @@ class Others(NamedTuple):
 
 def throttled_names(gate: LocalGate) -> list[tuple[str, str]]:
     """The topic and name of every subscription with counters."""
-    return gate.limiter.throttled.names()
+    return gate.throttled.names()
 
 
 def throttled(
     gate: LocalGate, names: Sequence[tuple[str, str]], now: Nanos
 ) -> list[Throttled | None]:
     """[names] the counters of subscriptions; None for one that was not throttled lately."""
-    return [gate.limiter.throttled.of(*one, now) for one in names]
+    return [gate.throttled.of(*one, now) for one in names]
 
 
 def throttled_others(gate: LocalGate, now: Nanos) -> Others:
     """What the subscriptions beyond the most had."""
-    table = gate.limiter.throttled
+    table = gate.throttled
     return Others(table.other(now), table.has_others(now), table.most)
 
 
 def throttled_topic(gate: LocalGate, topic: str, now: Nanos) -> list[Throttled]:
     """The counters of a topic's subscriptions that were throttled lately."""
-    return gate.limiter.throttled.of_topic(topic, now)
+    return gate.throttled.of_topic(topic, now)
 
 
 def throttled_partitions(gate: LocalGate, topic: str, now: Nanos) -> list[str]:
     """The partitions of a topic whose dispatch was throttled lately."""
-    return gate.limiter.throttled.partitions_of(topic, now)
+    return gate.throttled.partitions_of(topic, now)
 
 
 def subscriptions_read(gate: LocalGate) -> list[tuple[str, str]]:
     """Topics and subscriptions that were read, throttled or not."""
-    return list(gate.limiter.throttled.read)
+    return list(gate.throttled.read)
 
 
 # Of the whole.
@@ -293,19 +293,19 @@ class LeaseFigures(NamedTuple):
 
 def blocks(gate: LocalGate) -> Blocks:
     """How many topics are blocked."""
-    blocked = gate.limiter.blocked
+    blocked = gate.blocked
     return Blocks(len(blocked), dict(blocked.requests))
 
 
 def blocked_topics(gate: LocalGate, most: int) -> list[tuple[str, QuotaType]]:
     """The first topics that are blocked, at most so many, and by which limit."""
-    some = zip(range(most), gate.limiter.blocked.items(), strict=False)
+    some = zip(range(most), gate.blocked.items(), strict=False)
     return [(topic, why.quota_type) for _, (topic, why) in some]
 
 
 def blocked_requests(gate: LocalGate) -> list[tuple[str, dict[tuple[QuotaType, bool], int]]]:
     """Blocked requests of topics since the start, as `Blocks.requests` has them."""
-    return [(topic, dict(of)) for topic, of in gate.limiter.blocked.requests_of.items()]
+    return [(topic, dict(of)) for topic, of in gate.blocked.requests_of.items()]
 
 
 def leases(gate: LocalGate) -> LeaseFigures:
@@ -321,4 +321,4 @@ def leased(gate: LocalGate) -> list[tuple[GroupKey, Pair]]:
 
 def ungoverned(gate: LocalGate) -> Ungoverned:
     """Requests decided without a limit since the start."""
-    return gate.limiter.ungoverned()
+    return gate.ungoverned()

@@ -10,8 +10,9 @@ from prometheus_client import parser
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.bounds import BucketBounds
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.throttled import IDLE_NS, ThrottledTable
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.local import LocalGate
 from rgd.core.units import Nanos
 from rgd.ports.metrics import Sample
 from tests.unit.core.values import ms
@@ -37,8 +38,8 @@ class Shown:
         self._table, self._now, self._known = table, now, known
 
     def samples(self) -> list[Sample]:
-        gate = LocalGate(GateSettings(0, 0, 0, 0))
-        gate.limiter.throttled = self._table
+        gate = LocalGate(BucketSettings(0, 0, 0))
+        gate.throttled = self._table
         return list(throttled_samples(gate, self._known, "standalone", self._now))
 
 

@@ -11,11 +11,12 @@ import pytest
 from rgd.app.clock import SystemClock
 from rgd.app.planes.gate_process import GateProcess
 from rgd.app.process import Halted
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.buckets.level import BucketSettings
+from rgd.core.gate.local import LocalGate
 from rgd.core.gate.policy_parts import parts_between
 from rgd.core.policies.model import Group, GroupKey, Limit, OnIsolation, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos
+from rgd.core.units import NS_PER_S, Kind, Nanos
 from rgd.errors import RgdError, Unavailable
 from rgd.ports.answers import Health
 
@@ -24,7 +25,7 @@ KEY = GroupKey("gold", Kind.PUBLISH)
 
 
 def gate_process(hold_s: float = 3600.0) -> GateProcess:
-    gate = LocalGate(GateSettings(NS_PER_S, 1000, NS_PER_S, 100 * NS_PER_MS))
+    gate = LocalGate(BucketSettings(NS_PER_S, 1000, 1000))
     return GateProcess(gate, SystemClock(), asyncio.Event(), OnIsolation.OPEN, hold_s)
 
 
@@ -113,7 +114,7 @@ async def test_what_rounds_leave_to_do_is_done() -> None:
         def work(self, now: Nanos) -> None:
             done.append(now)
 
-    process.gate = Behind(GateSettings(NS_PER_S, 1000, NS_PER_S, 100 * NS_PER_MS))
+    process.gate = Behind(BucketSettings(NS_PER_S, 1000, 1000))
     upkeep = asyncio.ensure_future(process.keep_up())
     while len(done) < 3:  # noqa: ASYNC110 -- nothing tells
         await asyncio.sleep(0)

@@ -24,9 +24,10 @@ from rgd.app.planes.plane_process import PlaneHost
 from rgd.app.planes.serving import Serving
 from rgd.app.process import Halted
 from rgd.app.recent_events import RecentEvents
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.errors import UnknownGroup
-from rgd.core.gate.local import GateSettings, LocalGate
-from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
+from rgd.core.gate.local import LocalGate
+from rgd.core.units import NS_PER_S, Nanos
 
 
 class Host:
@@ -49,7 +50,7 @@ class Refused(Host):
 
 
 def depth(gate: LocalGate) -> int:
-    return gate.limiter.group_burst_ns
+    return gate.group_burst_ns
 
 
 def refuse(_gate: LocalGate) -> None:
@@ -85,7 +86,7 @@ async def linked(
     host: Host | None = None,
 ) -> AsyncIterator[tuple[GateEnd, Host, InternalErrors, socket.socket]]:
     host, errors = host or Host(), InternalErrors(now, lambda reason: None)
-    gate = LocalGate(GateSettings(NS_PER_S, 1000, NS_PER_S, 100 * NS_PER_MS))
+    gate = LocalGate(BucketSettings(NS_PER_S, 1000, 1000))
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
     with theirs:

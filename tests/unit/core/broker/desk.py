@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Effect, Publish
+from rgd.core.broker.effects import Effect, Publish, Remember
 from rgd.core.broker.events import (
     Event,
     MessageReceived,
@@ -66,7 +66,8 @@ class Desk:
     def rests_until(self, at: float) -> bool:
         """Whether it wants to be woken then, and has nothing to say when it is woken before."""
         while self.wake_at is not None and self.wake_at < at:
-            if self.wake(max(self.wake_at, self.now / NS_PER_MS)):
+            effects = self.wake(max(self.wake_at, self.now / NS_PER_MS))
+            if not all(isinstance(effect, Remember) for effect in effects):
                 return False
         return self.wake_at == at
 

@@ -46,7 +46,7 @@ class House:
         gate = gate_of(
             self.settings, lambda group, kind, _: self.sharing.first_share(group, kind, ms(0))
         )
-        self.limiter = gate.limiter
+        self.limiter = gate
         self.sharing = Sharing(self.settings, self.usage, self.peers, Link(1, 1), gate)
         self.sharing.mode = Mode.LIVE
         self.change(self.groups)

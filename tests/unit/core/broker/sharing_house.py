@@ -10,13 +10,14 @@ from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
@@ -34,7 +35,7 @@ class RecordingGate(LocalGate):
     """
 
     def __init__(self, keys: list[GroupKey]) -> None:
-        super().__init__(GateSettings(0, 0, 0, 0))
+        super().__init__(BucketSettings(0, 0, 0))
         self.keys = keys
         self.applied: list[tuple[GroupKey, Rates, Nanos]] = []
         self.dropped: list[GroupKey] = []

@@ -69,7 +69,7 @@ class House(OwnReader):
 
     @override
     def ask(self, messages: int = 1, group: str = "gold") -> Answer:
-        return self.gate.limiter.acquire(Request(messages=messages, group=group), ms(self.now))
+        return self.gate.acquire(Request(messages=messages, group=group), ms(self.now))
 
     def lose(self) -> None:
         while self.gate.forget_slots():
@@ -117,7 +117,7 @@ def test_without_policies_a_plane_takes_none_from_its_gate(house: House) -> None
     house.lose()
     house.begin()
     assert isinstance(house.ask(), Decision)
-    assert house.share() == house.gate.limiter.state(key()).share  # type: ignore[union-attr]
+    assert house.share() == house.gate.state(key()).share  # type: ignore[union-attr]
     # The first plane of a gate does say that it knows none.
     house.broker = Broker(SETTINGS, ms(house.now), house.gate)
     house.live(PoliciesChanged(ms(house.now), EMPTY_SNAPSHOT, known=False))
@@ -147,7 +147,7 @@ def test_a_gate_that_is_left_alone_does_as_on_isolation_says(
     house.take_over()
     # Its own messages come back, so its gate is no longer alone.
     assert house.is_led()
-    assert house.gate.limiter.isolation is None
+    assert house.gate.isolation is None
     house.wait(2500, asking=10)
     assert house.share().messages == pytest.approx(rates(700).messages, rel=0.02)
 
@@ -157,10 +157,10 @@ def test_what_was_the_planes_own_is_forgotten(house: House) -> None:
     house.gate.block(topic, Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(0), ms(10_000)))
     house.gate.news.backlogged.add(3)
     house.lose()
-    state = house.gate.limiter.state(key())
+    state = house.gate.state(key())
     assert state is not None
     assert (state.counters.slot, state.reported) == (NO_SLOT, False)
-    assert house.gate.limiter.blocked.get(topic) is None
+    assert house.gate.blocked.get(topic) is None
     assert not house.gate.news.backlogged
 
 

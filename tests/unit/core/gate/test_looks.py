@@ -13,9 +13,10 @@ import pytest
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.gate import looks
-from rgd.core.gate.local import GateSettings, LocalGate
+from rgd.core.gate.local import LocalGate
 from rgd.core.leases.model import LeaseRequest
 from rgd.core.policies.model import (
     Attachments,
@@ -27,10 +28,10 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
+from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
 from tests.unit.core.values import NAMESPACE, TOPIC, key, ms, rates
 
-SETTINGS = GateSettings(250 * NS_PER_MS, 10_000, NS_PER_S, 100 * NS_PER_MS)
+SETTINGS = BucketSettings(250 * NS_PER_MS, 10_000, 1000)
 HELD = f"{TOPIC}-held"
 PARTITION = f"{TOPIC}-partition-0"
 READ = Request(Kind.DISPATCH, 20, namespace=NAMESPACE, topic=PARTITION, subscription="audit")
@@ -60,11 +61,11 @@ def gate() -> LocalGate:
     )
     assert answer is not None
     for at in range(20, 2500, 50):
-        gate.limiter.acquire(Request(messages=20, namespace=NAMESPACE, topic=TOPIC), ms(at))
-        gate.limiter.acquire(READ, ms(at))
-        gate.limiter.acquire(Request(Kind.DISPATCH, namespace="other/ns"), ms(at))
+        gate.acquire(Request(messages=20, namespace=NAMESPACE, topic=TOPIC), ms(at))
+        gate.acquire(READ, ms(at))
+        gate.acquire(Request(Kind.DISPATCH, namespace="other/ns"), ms(at))
     gate.block(HELD, Blocked(QuotaType.SIZE, BacklogAction.REFUSE, Nanos(0), ms(9000)))
-    gate.limiter.acquire(Request(messages=3, namespace=NAMESPACE, topic=HELD), ms(2600))
+    gate.acquire(Request(messages=3, namespace=NAMESPACE, topic=HELD), ms(2600))
     return gate
 
 
@@ -109,7 +110,7 @@ def test_a_look_may_be_asked_from_another_process(
     look: Callable[..., Any], gate: LocalGate
 ) -> None:
     asked = pickle.loads(pickle.dumps((look, ASKED[look])))
-    before = gate.limiter.resolved_total, gate.news.touched_slots()
+    before = gate.resolved_total, gate.news.touched_slots()
     answer = gate.ask(look, *ASKED[look])
     assert answer, "an empty answer shows nothing"
     packed = pickle.dumps(answer)
@@ -117,4 +118,4 @@ def test_a_look_may_be_asked_from_another_process(
     come = pickle.loads(packed)
     assert (come, type(come)) == (answer, type(answer))
     assert gate.ask(asked[0], *asked[1]) == answer
-    assert (gate.limiter.resolved_total, gate.news.touched_slots()) == before
+    assert (gate.resolved_total, gate.news.touched_slots()) == before
