@@ -117,23 +117,13 @@ class StockBounds:
     brokers_max: int = 1_000
     broker_rows_max: int = 40_000
     rows_max: int = 400_000
-    #: Most reports and entries that wait to be taken in; further reports are dropped and counted.
-    pending_max: int = 256
-    pending_entries_max: int = 100_000
     #: Most brokers that are gone and for which zeros are reported.
     gone_max: int = 1_000
-    #: Entries of a report, or rows, that one slice takes in.
-    slice_entries: int = 32
-    #: Rows of which one slice looks whether their group is still registered.
-    slice_keys: int = 2_048
-    #: Groups whose entries one slice computes at most, and shares, one for each live broker in each kind.
-    slice_groups: int = 32
-    slice_shares: int = 2_048
-    #: Groups of one report at most, so that encoding it takes under 2 ms, too.
+    #: Groups of one report at most.
     report_groups: int = 256
-    #: Rest for each slice of a report before the next one of changed groups, in nanoseconds: reporting
+    #: Rest for each group of a report before the next one of changed groups, in nanoseconds: reporting
     #: takes at most about a third of a core.
-    rest_ns: int = 3_200_000
+    rest_ns: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

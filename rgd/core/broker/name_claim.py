@@ -10,12 +10,12 @@ daemon with the lower (claim, incarnation) keeps the name. So a daemon that has 
 without a break wins over one that was suspended or isolated, and that one wins over one that has
 just started.
 
-`RULINGS` says what this daemon does. One that yields grants its floor for `yield_rounds`.
+A daemon that is new refuses to start if another one keeps the name. Any other yields: it grants its floor for
+`yield_rounds`, takes the name back if the other daemon goes until then, and ends if it stays.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import Final
 
 from rgd.core.broker.identity import Identity
@@ -34,33 +34,6 @@ RETURN_ROUNDS: Final = 2
 LOOKS_A_ROUND: Final = 4
 
 
-class NameState(Enum):
-    """How far this daemon has its name."""
-
-    #: It has just started, so the owner of its name may still answer.
-    NEW = auto()
-    HELD = auto()
-    #: Another daemon has it, and this one waits for that one to go.
-    YIELDED = auto()
-    #: Another daemon has it, and this one ends.
-    LOST = auto()
-
-
-class Sign(Enum):
-    """What a message under the name, or the time, says about the other daemon."""
-
-    #: There may be another daemon, or it is known already.
-    SEEN = auto()
-    #: There is one that was not known.
-    FOUND = auto()
-    #: There is one, and it keeps the name.
-    OUTRANKED = auto()
-    #: It has gone, or leaves the name to this daemon.
-    GONE = auto()
-    #: It has not gone for `yield_rounds`.
-    STAYED = auto()
-
-
 class Ruling(Enum):
     """What this daemon does."""
 
@@ -69,29 +42,12 @@ class Ruling(Enum):
     ANSWER = auto()
     #: As `ANSWER`, and alert, because the conflict is new.
     CONFLICT = auto()
-    #: Refuse to start.
-    REFUSED = auto()
     #: Yield the name.
     YIELD = auto()
     #: Take the name back.
     BACK = auto()
-    #: End.
+    #: End, or refuse to start.
     END = auto()
-
-
-#: The ruling in each state on each sign; on all others, `NONE`.
-RULINGS: Final[Mapping[tuple[NameState, Sign], Ruling]] = MappingProxyType(
-    {
-        (NameState.NEW, Sign.SEEN): Ruling.ANSWER,
-        (NameState.NEW, Sign.FOUND): Ruling.CONFLICT,
-        (NameState.NEW, Sign.OUTRANKED): Ruling.REFUSED,
-        (NameState.HELD, Sign.SEEN): Ruling.ANSWER,
-        (NameState.HELD, Sign.FOUND): Ruling.CONFLICT,
-        (NameState.HELD, Sign.OUTRANKED): Ruling.YIELD,
-        (NameState.YIELDED, Sign.GONE): Ruling.BACK,
-        (NameState.YIELDED, Sign.STAYED): Ruling.END,
-    }
-)
 
 
 class NameClaim:
@@ -174,7 +130,21 @@ class NameClaim:
 
     def meet(self, message: Message, now: Nanos) -> Ruling:
         """Decide on a message of another incarnation under this name."""
-        return self._rule(self._sign_of(message, now), now)
+        other = message.sender.incarnation
+        if isinstance(message, Report):
+            # Only reports prove that their sender is live now.
+            return self._meet_report(message, now)
+        if isinstance(message, Goodbye):
+            if other != self._rival:
+                return Ruling.NONE
+            if self.yielded_at is None:
+                self._rival_seen_at = self._proven_at = None
+            return self._take_back_if_yielded()
+        if self.is_lost:
+            return Ruling.NONE
+        is_new = isinstance(message, Hello) and self.rival(now) != other
+        self._rival, self._rival_seen_at = other, now
+        return Ruling.CONFLICT if is_new else Ruling.ANSWER
 
     def check(self, now: Nanos) -> Ruling:
         """Decide whether a daemon that yielded takes the name back or ends."""
@@ -182,12 +152,12 @@ class NameClaim:
         if due_at is None or now < due_at:
             return Ruling.NONE
         if now >= self._end_at:
-            return self._rule(Sign.STAYED, now)
+            return Ruling.END
         if self._link.is_silent(now):
             # This daemon may be the one that receives nothing.
             self._look_at = Nanos(now + self._round_ns // LOOKS_A_ROUND)
             return Ruling.NONE
-        return self._rule(Sign.GONE, now)
+        return Ruling.BACK
 
     def lose(self, now: Nanos, *, ends: bool) -> None:
         """Give up the name; for good if this daemon ends."""
@@ -200,48 +170,25 @@ class NameClaim:
         self.yielded_at = self._rival_seen_at = self._proven_at = None
         self.doubt(now)
 
-    def _rule(self, sign: Sign | None, now: Nanos) -> Ruling:
-        if sign is None:
-            return Ruling.NONE
-        return RULINGS.get((self._state(now), sign), Ruling.NONE)
-
-    def _state(self, now: Nanos) -> NameState:
-        if self.is_lost:
-            return NameState.LOST if self.yielded_at is None else NameState.YIELDED
-        return NameState.NEW if self._is_new(now) else NameState.HELD
-
-    def _sign_of(self, message: Message, now: Nanos) -> Sign | None:
-        """What a message says, and note its sender; only reports prove that it is live now."""
-        other = message.sender.incarnation
-        if isinstance(message, Report):
-            return self._sign_of_report(message, now)
-        if isinstance(message, Goodbye):
-            if other != self._rival:
-                return None
-            if self.yielded_at is None:
-                self._rival_seen_at = self._proven_at = None
-            return Sign.GONE
-        if self.is_lost:
-            return None
-        is_found = isinstance(message, Hello) and self.rival(now) != other
-        self._rival, self._rival_seen_at = other, now
-        return Sign.FOUND if is_found else Sign.SEEN
-
-    def _sign_of_report(self, report: Report, now: Nanos) -> Sign | None:
-        other = report.sender.incarnation
-        me = self._identity.sender.incarnation
+    def _meet_report(self, report: Report, now: Nanos) -> Ruling:
+        other, me = report.sender.incarnation, self._identity.sender.incarnation
         names_us = report.rival == me
         if report.claim is Claim.YIELDED:
             # If both yielded, the one with the lower incarnation takes the name back.
-            return Sign.GONE if names_us and me < other else None
+            return self._take_back_if_yielded() if names_us and me < other else Ruling.NONE
         self._rival, self._rival_seen_at = other, now
-        if self.is_lost or not names_us:
-            return Sign.SEEN
+        if self.is_lost:
+            return Ruling.NONE
+        if not names_us:
+            return Ruling.ANSWER
         is_known = self.is_contested(now)
         self._proven_at = now
         if (report.claim, other) < (self.claim(now), me):
-            return Sign.OUTRANKED
-        return Sign.SEEN if is_known else Sign.FOUND
+            return Ruling.END if self._is_new(now) else Ruling.YIELD
+        return Ruling.ANSWER if is_known else Ruling.CONFLICT
+
+    def _take_back_if_yielded(self) -> Ruling:
+        return Ruling.NONE if self.yielded_at is None else Ruling.BACK
 
     def _is_within_expiry(self, at: Nanos | None, now: Nanos) -> bool:
         return at is not None and now - at <= self._expiry_ns

@@ -116,7 +116,7 @@ class OwnName:
                 effects = [Alarm(AlarmCode.NAME_BACK, self._name), self._publisher.hello(now)]
             case Ruling.YIELD:
                 effects = self._yield(now)
-            case Ruling.REFUSED | Ruling.END:
+            case Ruling.END:
                 effects = self._end(now)
         return effects
 

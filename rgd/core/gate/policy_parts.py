@@ -11,26 +11,12 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from rgd.core.policies.index import PolicyIndex
-from rgd.core.policies.model import Attachments, Limits, LocalLimit
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.model import LocalLimit
+from rgd.core.policies.snapshot import DECIDING_TABLES, PolicySnapshot, snapshot_of
 from rgd.core.policies.table import TableWriter, changed_keys
 
 #: Most entries of a part.
 PART_ENTRIES: Final = 200
-
-#: The tables of a snapshot that decide requests, as attributes of it.
-_ATTACHED: Final = tuple(f"attach.{of}" for of in ("tenants", "namespaces", "topics"))
-_LIMITED: Final = tuple(
-    f"limits.{of}"
-    for of in (
-        "topics",
-        "subscriptions",
-        "namespaces",
-        "namespace_subscriptions",
-        "topic_subscriptions",
-    )
-)
-_TABLES: Final = ("groups", *_ATTACHED, *_LIMITED)
 
 #: Nothing that decides requests reads it.
 _NO_INDEX: Final = PolicyIndex({}, {}, {}, {})
@@ -48,7 +34,7 @@ class Part(NamedTuple):
 
 def parts_between(before: PolicySnapshot | None, after: PolicySnapshot) -> Iterator[Part]:
     """The parts that make the policies `after` of those `before`; None: of none, or of unknown ones."""
-    for table in _TABLES:
+    for table in DECIDING_TABLES:
         get = attrgetter(table)
         entries = get(after)
         changed = None if before is None else changed_keys(get(before), entries, PART_ENTRIES)
@@ -75,7 +61,9 @@ class PolicyParts:
     """The policies that the gate was sent."""
 
     def __init__(self) -> None:
-        self._writers: dict[str, TableWriter[Any, Any]] = {of: TableWriter() for of in _TABLES}
+        self._writers: dict[str, TableWriter[Any, Any]] = {
+            of: TableWriter() for of in DECIDING_TABLES
+        }
 
     def take(self, part: Part) -> None:
         """Take a part; it is in no snapshot that was made before."""
@@ -93,7 +81,5 @@ class PolicyParts:
         Args:
             of_broker: the limit of all traffic of this broker.
         """
-        groups, *others = (writer.table() for writer in self._writers.values())
-        attach = Attachments(*others[: len(_ATTACHED)])
-        limits = Limits(of_broker, *others[len(_ATTACHED) :])
-        return PolicySnapshot(groups, attach, limits, indexed=_NO_INDEX)
+        tables = {of: writer.table() for of, writer in self._writers.items()}
+        return snapshot_of(tables, of_broker, _NO_INDEX)

@@ -15,21 +15,19 @@ subscription), `backlog:namespace:NAMESPACE`, `backlog:topic:TOPIC`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
 from rgd.core.policies.index import NamesWriter, PolicyIndex
 from rgd.core.policies.model import (
     NOT_SET,
-    Attachments,
     BacklogQuotas,
-    Backlogs,
     Group,
-    Limits,
     LocalLimit,
 )
 from rgd.core.policies.names import namespace_of_topic, tenant_of
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.snapshot import PolicySnapshot, snapshot_of
 from rgd.core.policies.table import TableWriter
 
 GROUP: Final = "group:"
@@ -56,20 +54,20 @@ KEYS_MAX: Final = 500_000
 #: Keys with these prefixes have a second prefix before the name.
 _LONG: Final = ("limit:", "backlog:")
 
-#: The type of the values of each prefix, which have a table in the snapshot.
-_SORTS: Final[Mapping[str, type]] = MappingProxyType(
+#: Of each prefix, the table of the snapshot that its records are in, and the type of their values.
+_SORTS: Final[Mapping[str, tuple[str, type]]] = MappingProxyType(
     {
-        GROUP: Group,
-        TENANT: str,
-        NAMESPACE: str,
-        TOPIC: str,
-        LIMIT_TOPIC: LocalLimit,
-        LIMIT_SUBSCRIPTION: LocalLimit,
-        LIMIT_NAMESPACE: LocalLimit,
-        LIMIT_NAMESPACE_SUBSCRIPTIONS: LocalLimit,
-        LIMIT_TOPIC_SUBSCRIPTIONS: LocalLimit,
-        BACKLOG_NAMESPACE: BacklogQuotas,
-        BACKLOG_TOPIC: BacklogQuotas,
+        GROUP: ("groups", Group),
+        TENANT: ("attach.tenants", str),
+        NAMESPACE: ("attach.namespaces", str),
+        TOPIC: ("attach.topics", str),
+        LIMIT_TOPIC: ("limits.topics", LocalLimit),
+        LIMIT_SUBSCRIPTION: ("limits.subscriptions", LocalLimit),
+        LIMIT_NAMESPACE: ("limits.namespaces", LocalLimit),
+        LIMIT_NAMESPACE_SUBSCRIPTIONS: ("limits.namespace_subscriptions", LocalLimit),
+        LIMIT_TOPIC_SUBSCRIPTIONS: ("limits.topic_subscriptions", LocalLimit),
+        BACKLOG_NAMESPACE: ("backlogs.namespaces", BacklogQuotas),
+        BACKLOG_TOPIC: ("backlogs.topics", BacklogQuotas),
     }
 )
 
@@ -121,7 +119,7 @@ class PolicyRecords:
     def __init__(self) -> None:
         self._records: dict[str, PolicyRecord] = {}
         self._broker = NOT_SET
-        #: The tables of the snapshot, by key prefix; `_SORTS` has the types of their values.
+        #: The tables of the snapshot, by key prefix.
         self._tables: dict[str, TableWriter[Any, Any]] = {
             prefix: TableWriter() for prefix in _SORTS
         }
@@ -167,26 +165,9 @@ class PolicyRecords:
 
     def snapshot(self) -> PolicySnapshot:
         """The snapshot of the winning records."""
-        tables = {prefix: writer.table() for prefix, writer in self._tables.items()}
-        return PolicySnapshot(
-            groups=tables[GROUP],
-            attach=Attachments(tables[TENANT], tables[NAMESPACE], tables[TOPIC]),
-            limits=Limits(
-                broker=self._broker,
-                topics=tables[LIMIT_TOPIC],
-                subscriptions=tables[LIMIT_SUBSCRIPTION],
-                namespaces=tables[LIMIT_NAMESPACE],
-                namespace_subscriptions=tables[LIMIT_NAMESPACE_SUBSCRIPTIONS],
-                topic_subscriptions=tables[LIMIT_TOPIC_SUBSCRIPTIONS],
-            ),
-            backlogs=Backlogs(tables[BACKLOG_NAMESPACE], tables[BACKLOG_TOPIC]),
-            indexed=PolicyIndex(
-                self._attached_to[TENANT].table(),
-                self._attached_to[NAMESPACE].table(),
-                self._attached_to[TOPIC].table(),
-                self._existing.table(),
-            ),
-        )
+        tables = {_SORTS[prefix][0]: writer.table() for prefix, writer in self._tables.items()}
+        names = [writer.table() for writer in (*self._attached_to.values(), self._existing)]
+        return snapshot_of(tables, self._broker, PolicyIndex(*names))
 
     def _index(self, before: PolicyRecord | None, after: PolicyRecord) -> None:
         """Update the index for a record that replaces the known one of its key."""
@@ -214,7 +195,7 @@ class PolicyRecords:
         if table is None:
             return
         entry = subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
-        if isinstance(value, _SORTS[prefix]):
+        if isinstance(value, _SORTS[prefix][1]):
             table.put(entry, value)
         else:
             table.remove(entry)
@@ -239,26 +220,12 @@ def _parted(key: str) -> tuple[str, str]:
 
 def values_of(snapshot: PolicySnapshot) -> Iterator[tuple[str, Value]]:
     """Every policy of a snapshot, by its key."""
-    attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
-    by_name: tuple[tuple[str, Mapping[str, Value]], ...] = (
-        (GROUP, snapshot.groups),
-        (TENANT, attach.tenants),
-        (NAMESPACE, attach.namespaces),
-        (TOPIC, attach.topics),
-        (LIMIT_NAMESPACE, limits.namespaces),
-        (LIMIT_TOPIC, limits.topics),
-        (LIMIT_NAMESPACE_SUBSCRIPTIONS, limits.namespace_subscriptions),
-        (LIMIT_TOPIC_SUBSCRIPTIONS, limits.topic_subscriptions),
-        (BACKLOG_NAMESPACE, backlogs.namespaces),
-        (BACKLOG_TOPIC, backlogs.topics),
-    )
-    for prefix, values in by_name:
-        for name, value in values.items():
-            yield prefix + name, value
-    if limits.broker != NOT_SET:
-        yield LIMIT_BROKER, limits.broker
-    for (topic, name), limit in limits.subscriptions.items():
-        yield LIMIT_SUBSCRIPTION + subscription_name(topic, name), limit
+    for prefix, (table, _) in _SORTS.items():
+        for name, value in attrgetter(table)(snapshot).items():
+            is_pair = prefix == LIMIT_SUBSCRIPTION
+            yield prefix + (subscription_name(*name) if is_pair else name), value
+    if snapshot.limits.broker != NOT_SET:
+        yield LIMIT_BROKER, snapshot.limits.broker
 
 
 def records_of(snapshot: PolicySnapshot, writer: str) -> Iterable[PolicyRecord]:

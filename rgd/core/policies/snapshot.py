@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from rgd.core.bounds import BOUNDS
 from rgd.core.policies.index import PolicyIndex, index_of
-from rgd.core.policies.model import Attachments, Backlogs, Group, Limits
+from rgd.core.policies.model import Attachments, Backlogs, Group, Limits, LocalLimit
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.precedence import Scope, names_of
 from rgd.core.policies.table import changed_keys
@@ -95,6 +96,47 @@ class PolicySnapshot:
 
 EMPTY_SNAPSHOT = PolicySnapshot()
 
+#: The tables of limits, as attributes of a snapshot.
+LIMIT_TABLES: Final = (
+    "limits.topics",
+    "limits.subscriptions",
+    "limits.namespaces",
+    "limits.namespace_subscriptions",
+    "limits.topic_subscriptions",
+)
+#: The tables that decide requests.
+DECIDING_TABLES: Final = (
+    "groups",
+    "attach.tenants",
+    "attach.namespaces",
+    "attach.topics",
+    *LIMIT_TABLES,
+)
+
+
+def snapshot_of(
+    tables: Mapping[str, Mapping[Any, Any]], of_broker: LocalLimit, index: PolicyIndex
+) -> PolicySnapshot:
+    """The snapshot of these tables.
+
+    Args:
+        tables: by attribute of the snapshot, such as `limits.topics`; others are empty.
+        of_broker: the limit of all traffic of a broker.
+        index: of these tables.
+    """
+
+    def of(part: str) -> dict[str, Mapping[Any, Any]]:
+        paths = (path.partition(".") for path in tables)
+        return {name: tables[f"{head}.{name}"] for head, _, name in paths if head == part and name}
+
+    return PolicySnapshot(
+        tables["groups"],
+        Attachments(**of("attach")),
+        Limits(of_broker, **of("limits")),
+        backlogs=Backlogs(**of("backlogs")),
+        indexed=index,
+    )
+
 
 class Changes(NamedTuple):
     """What differs between two snapshots; computed once, and handed to all that follow policies."""
@@ -113,15 +155,9 @@ def changes_between(
     before: PolicySnapshot, after: PolicySnapshot, most: int = BOUNDS.sharing.changes_max
 ) -> Changes:
     """Compare two snapshots, in a time that does not grow with their size; at most so many groups are named."""
-    old, new = before.limits, after.limits
-    limits = old.broker != new.broker or any(
+    tables_of = attrgetter(*LIMIT_TABLES)
+    limits = before.limits.broker != after.limits.broker or any(
         one is not other and (one or other)
-        for one, other in (
-            (old.topics, new.topics),
-            (old.subscriptions, new.subscriptions),
-            (old.namespaces, new.namespaces),
-            (old.namespace_subscriptions, new.namespace_subscriptions),
-            (old.topic_subscriptions, new.topic_subscriptions),
-        )
+        for one, other in zip(tables_of(before), tables_of(after), strict=True)
     )
     return Changes(changed_keys(before.groups, after.groups, most), limits)

@@ -6,7 +6,6 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 
 import pytest
 
-from rgd.core.bounds import Bounds, StockBounds
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
@@ -113,12 +112,3 @@ def test_reports_of_rgd_and_of_a_peers_name_are_not_taken_in(desk: Desk) -> None
     stock(desk, 2030, used(500), broker="b2")
     assert len(desk.broker.stock.members) == 0
     assert desk.broker.stock.members.refused == {"name": 1}
-
-
-def test_more_reports_than_may_wait_are_dropped(seat: Seat) -> None:
-    desk = seat(
-        stock_period_ns=5 * NS_PER_S, bounds=Bounds(stock=StockBounds(pending_entries_max=1))
-    )
-    desk.go_live()
-    stock(desk, 2020, used(1), used(2))
-    assert desk.broker.stock.members.refused == {"pending": 1}
