@@ -52,7 +52,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(20 if place == 2 else 0, 60):
             admitted, wanted = doorman[place]
             usages = [
-                Usage("trial", admitted, wanted, quota=120, share=40, kind=Kind.DISPATCH),
+                Usage("trial", admitted, wanted, quota=120, share=admitted, kind=Kind.DISPATCH),
                 Usage("free", 5, 5),
             ]
             if place < 2:
