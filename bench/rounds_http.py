@@ -1,13 +1,14 @@
 """Requests beside rounds: `POST /v1/acquire` while 99 brokers report at PIP-82's scale.
 
-    python bench/rounds_http.py [--json] [--seconds 10] [--changed 1.0]
+    python bench/rounds_http.py [--json] [--seconds 10] [--changed 1.0] [--apart]
 
 The whole daemon (`rgd serve`, on the embedded broker) with 5,000 groups of its own, each asked for
 once a second in arrays; a process of its own publishes, once a second, what 99
 other brokers report (5,000 rows each, all of them changed unless `--changed` says less). Latency is
 from a request's sending to its answer, over loopback, first without the others (`alone_`), then with
-them (`beside_`). The daemon has one core to itself, and all others (the callers, the publisher, the
-exchange) share the rest. On two cores these have one, so they wait for one another.
+them (`beside_`). Both processes of the daemon share one core, and all others (the callers, the
+publisher, the exchange) share the rest; the callers go first where the system lets them (root). With
+`--apart` the daemon's answering process has the one core, and the agreeing one is with the others.
 """
 
 import argparse
@@ -154,6 +155,9 @@ class Callers:
             thread.join()
 
     def _ask(self, who: int, requests: Sequence[bytes], per_s: int) -> None:
+        # Otherwise what is measured is how long the publisher keeps the core of a caller that has its answer.
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = connection.makefile("rb")
@@ -223,6 +227,12 @@ def daemon(
         process.wait(READY_TIMEOUT_S)
 
 
+def _move(process: psutil.Process, cores: Iterable[int]) -> None:
+    """Have all threads of a process run there."""
+    for thread in process.threads():
+        os.sched_setaffinity(thread.id, cores)
+
+
 @contextlib.asynccontextmanager
 async def others(url: str, changed: float) -> AsyncIterator[None]:
     """The others in a process of their own."""
@@ -285,6 +295,9 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
         url = await broker.ensure()
         try:
             with daemon(folder, url, file) as (port, process):
+                if options.apart:
+                    for plane in process.children():
+                        _move(plane, OTHER_CORES)
                 callers = Callers(port, [b'{"group":"%s"}' % group.encode() for group in groups])
                 # The first seconds make every bucket and meter, and then every row of the others.
                 await asyncio.sleep(SETTLE_S)
@@ -315,6 +328,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
     parser.add_argument("--changed", type=float, default=1.0, help="part of the rows told, 0 to 1")
+    parser.add_argument("--apart", action="store_true", help="a core for each of the processes")
     parser.add_argument("--others", metavar="URL", help=argparse.SUPPRESS)
 
 
