@@ -40,7 +40,11 @@ from rgd.core.buckets.unsettled import Unsettled
 from rgd.core.counts.page import Ungoverned
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
+from rgd.core.policies.snapshot import Changes, PolicySnapshot, replaced_parts
 from rgd.core.units import Kind, Nanos, Pair
+
+#: Parts of former policies that are let go together: a thousand entries where there are 100,000.
+FORMER_PARTS: Final = 10
 
 #: Retry time advertised to a caller that is refused because no policies are known.
 UNKNOWN_RETRY_MS: Final = 1000
@@ -60,8 +64,9 @@ class Limiter(Levels):
         self._chains: dict[Name, Chain] = {}
         #: Topics whose backlogs block publishing.
         self.blocked = BlockedTopics()
-        #: Dropped chains still to be freed.
+        #: Dropped chains still to be freed, and the parts of the policies before: those of 100,000 namespaces take 9 ms.
         self._dropped: list[dict[Any, Any]] = []
+        self._former: list[dict[Any, Any]] = []
         #: Names resolved so far; to resolve a name costs some twenty times as much as another
         #: request.
         self.resolved_total = 0
@@ -180,10 +185,17 @@ class Limiter(Levels):
             return NOTHING
         return settle(chain, name[3], unused, now) if chain.levels else NOTHING
 
+    def set_policies(
+        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
+    ) -> None:
+        """As in `Levels`."""
+        self._former += replaced_parts(self.snapshot, snapshot)
+        super().set_policies(snapshot, now, changes)
+
     @property
     def is_behind(self) -> bool:
         """Whether `work` has something to do."""
-        return super().is_behind or bool(self._dropped)
+        return super().is_behind or bool(self._dropped or self._former)
 
     def work(self, now: Nanos) -> None:
         """Do a slice of the work left by a change or a round's end, well under 2 ms of one core."""
@@ -314,6 +326,8 @@ class Limiter(Levels):
             count -= 1
             if not self._dropped[-1]:
                 self._dropped.pop()
+        if count:
+            del self._former[-FORMER_PARTS:]
 
 
 def _hold(chain: Chain, held: Pair, topic: str | None) -> None:

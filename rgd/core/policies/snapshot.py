@@ -19,7 +19,7 @@ from rgd.core.policies.index import PolicyIndex, index_of
 from rgd.core.policies.model import Attachments, Backlogs, Group, Limits, LocalLimit
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.precedence import Scope, names_of
-from rgd.core.policies.table import changed_keys
+from rgd.core.policies.table import Table, changed_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,18 @@ def snapshot_of(
         backlogs=Backlogs(**of("backlogs")),
         indexed=index,
     )
+
+
+def replaced_parts(before: PolicySnapshot, after: PolicySnapshot) -> list[dict[Any, Any]]:
+    """The dicts of the tables that decide requests which only the former of two snapshots has."""
+    tables_of = attrgetter(*DECIDING_TABLES)
+    return [
+        old
+        for former, table in zip(tables_of(before), tables_of(after), strict=True)
+        if isinstance(former, Table) and isinstance(table, Table)
+        for old, new in zip(former.parts, table.parts, strict=True)
+        if old is not new
+    ]
 
 
 class Changes(NamedTuple):

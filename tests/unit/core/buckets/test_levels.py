@@ -6,13 +6,14 @@ Not covered: which levels apply to a name (test_chain.py), a broker's share unde
 
 from dataclasses import replace
 from typing import Protocol
+from weakref import WeakSet
 
 import pytest
 from typing_extensions import override
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.limiter import FORMER_PARTS, Limiter
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -21,6 +22,7 @@ from rgd.core.policies.model import (
     LocalLimit,
 )
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
+from rgd.core.policies.table import TableWriter
 from rgd.core.units import Nanos
 from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
@@ -165,3 +167,33 @@ class TestLimits:
             ask(limiter, 100, topic=f"{TOPIC}{number}")
         # The debtor is still there, though ten times as many came and went.
         assert ask(limiter, 100).retry_after_ms == 1910
+
+
+class Namespace(str):
+    """A name of which it can be seen whether it is still in memory."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_former_policies_leave_the_memory_in_slices_and_stay_while_in_force() -> None:
+    writer: TableWriter[str, str] = TableWriter()
+    names = [Namespace(f"acme/{number}") for number in range(20_000)]
+    alive = WeakSet(names)
+    for name in names:
+        writer.put(name, "gold")
+    limiter = LimiterAlone(BUCKETS, whole)
+    attached = Attachments(namespaces=writer.table())
+    limiter.set_policies(PolicySnapshot({"gold": gold(100)}, attached), ms(0))
+    del names, name, writer, attached
+    work(limiter, 0)
+    assert len(alive) == 20_000
+    limiter.set_policies(
+        PolicySnapshot(attach=Attachments(namespaces=TableWriter().table())), ms(1)
+    )
+    assert len(alive) == 20_000
+    while limiter.is_behind:
+        before = len(alive)
+        limiter.work(ms(2))
+        # Twenty a part on average.
+        assert before - len(alive) <= 2 * 20 * FORMER_PARTS
+    assert not alive
