@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.harness import Figures, run
+from bench.harness import Figures, go_first, run
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient, DaemonRefused
 from rgd.app.demo.cluster import Daemon
@@ -51,6 +51,7 @@ class Caller(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
+        go_first()
         begun = time.monotonic()
         while not self._is_over.wait(
             max(0.0, begun + len(self.answers) / ASKED_PER_S - time.monotonic())

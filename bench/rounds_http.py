@@ -30,7 +30,7 @@ from typing import BinaryIO, Final
 import numpy as np
 import psutil
 
-from bench.harness import Figures, run
+from bench.harness import Figures, go_first, run
 from bench.rounds import BROKERS, OWN_GROUPS, Bench
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
@@ -155,9 +155,7 @@ class Callers:
             thread.join()
 
     def _ask(self, who: int, requests: Sequence[bytes], per_s: int) -> None:
-        # Otherwise what is measured is how long the publisher keeps the core of a caller that has its answer.
-        with contextlib.suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        go_first()
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = connection.makefile("rb")
