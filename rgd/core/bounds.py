@@ -1,7 +1,8 @@
 """How many entries each table of the core has at most, and how much one slice of work does.
 
 A room takes its bounds as an argument, so that a test can have a small table or slice. A daemon has those
-of `BOUNDS`. One slice takes under 2 ms of one core, because requests wait until it ends.
+of `BOUNDS`. Requests wait until a slice of the gate ends (`buckets`, `leases`), so that takes under 2 ms of one core; one of
+the plane holds up cuts, and takes under half of `exchange.settle_max_ms`.
 
 Three sorts of bounds are elsewhere: those that others must agree on (the wire, names and numbers in
 policies, one report of a backlog), those that the operator sets, and those that belong to one algorithm,

@@ -172,6 +172,17 @@ def test_in_one_dimension_it_is_water_filling_to_the_milli(case: Case) -> None:
             assert abs(share[k] - part) <= 1
 
 
+@given(wants=st.lists(WANTS, min_size=1, max_size=20), quota=QUOTAS)
+def test_at_equal_weight_who_is_short_has_as_much_as_any_to_the_thousandth(
+    wants: list[int], quota: int
+) -> None:
+    rows = {place: ((want, 0), 1000) for place, want in enumerate(wants)}
+    case = Case([(quota, NO_RATE)], [rows], len(wants), floor_ppm=0)
+    shares = [share for share, _ in case.shares()[0]]
+    short = [share for share, want in zip(shares, wants, strict=True) if share < want]
+    assert not short or max(shares) - min(short) <= 1
+
+
 @given(case=cases(BOTH_LIMITED))
 def test_in_two_dimensions_it_is_the_filling_from_event_to_event(case: Case) -> None:
     for limits, wants, shares in zip(case.quotas, case.wants, case.shares(), strict=True):

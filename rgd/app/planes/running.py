@@ -122,7 +122,8 @@ class PlaneRunner:
                 env={"NUMPY_MADVISE_HUGEPAGE": "0"} | os.environ,
             )
         # Linux lets what runs have its core for some milliseconds before who is woken by a request gets it.
-        os.setpriority(os.PRIO_PROCESS, process.pid, PLANE_NICE)
+        niceness = max(PLANE_NICE, os.getpriority(os.PRIO_PROCESS, 0))
+        os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
         loop = asyncio.get_running_loop()
         _transport, end = await loop.create_unix_connection(self._make_end, sock=link)
         try:

@@ -148,7 +148,7 @@ class Membership:
         self.check_at = Nanos(now + self._settings.round_ns // CHECKS_A_ROUND)
         if self._sharing.mode.is_isolated or self._sharing.mode is Mode.YIELDING:
             # This broker may be the one that receives nothing, or it has no name to ask in.
-            return []
+            return self._names_to_remember()
         expiry_ns = self._settings.expiry_ns
         effects: list[Effect] = []
         for broker in self._peers.expire(now, expiry_ns):
@@ -157,14 +157,19 @@ class Membership:
         if effects:
             self._sharing.refresh_all(now)
             self._count_readers(has_changed=True)
-        names = tuple(self._peers.names())
-        if names != self._remembered:
-            self._remembered = names
-            effects.append(Remember(names))
+        effects += self._names_to_remember()
         me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         asked = sorted(doubtful)[:ASKS_A_CHECK]
         return effects + [Publish(Ask(me, name, full=False)) for name in asked]
+
+    def _names_to_remember(self) -> list[Effect]:
+        """Store the peers' names, if they are others."""
+        names = tuple(self._peers.names())
+        if names == self._remembered:
+            return []
+        self._remembered = names
+        return [Remember(names)]
 
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""

@@ -67,7 +67,7 @@ def pack(rows: Collection[Counters]) -> Page:
 
 
 def joined(pages: Iterable[Page]) -> Page:
-    """The rows of all pages; of a row that stands in several, the last counts."""
+    """The rows of all pages; a row may be in several, if requests came between them."""
     return Page(*map(b"".join, zip(Page(), *pages, strict=True)))
 
 

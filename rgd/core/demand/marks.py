@@ -53,15 +53,19 @@ class Readings(NamedTuple):
 
 
 def readings_of(page: Page) -> Readings:
-    """A page as columns."""
+    """A page as columns; of a row that it has twice, the last reading, since the first."""
     plain = np.frombuffer(page.plain).reshape(-1, PLAIN)
     refusing = np.frombuffer(page.refusing).reshape(-1, REFUSING)
     besides = np.frombuffer(page.besides).reshape(-1, BESIDES)
-    marks, wait_ms = np.zeros((len(plain), FIELDS)), np.zeros(len(plain))
-    marks[:, :RETRIES] = plain[:, 1:-1]
     slots = plain[:, 0].astype(np.int64)
-    place = np.zeros(int(slots.max(initial=-1)) + 1, np.int64)
-    place[slots] = np.arange(len(slots))
+    order = np.arange(len(slots))
+    first, last, place = np.zeros((3, int(slots.max(initial=-1)) + 1), np.int64)
+    first[slots[::-1]], last[slots] = order[::-1], order
+    kept = (last[slots] == order).nonzero()[0]
+    slots, begun, plain = slots[kept], plain[first[slots[kept]], 1 + SINCE], plain[kept]
+    place[slots] = order[: len(slots)]
+    marks, wait_ms = np.zeros((len(plain), FIELDS)), np.zeros(len(plain))
+    marks[:, :RETRIES], marks[:, SINCE] = plain[:, 1:-1], begun
     places = place[refusing[:, 0].astype(np.int64)]
     marks[places, RETRIES:], wait_ms[places] = refusing[:, 1:-1], refusing[:, -1]
     places = place[besides[:, 0].astype(np.int64)]

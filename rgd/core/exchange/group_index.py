@@ -77,7 +77,10 @@ class GroupIndex:
         return len(self.keys) - len(self._free)
 
     def keep(self, keeper: object, columns: Mapping[str, int]) -> None:
-        """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries have these values."""
+        """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries have these values.
+
+        An array is replaced when it grows, so nobody may hold one over a call that gives slots.
+        """
         self._keepers.append((keeper, columns))
         self._grow(keeper, columns, len(self.hashes))
 

@@ -5,7 +5,8 @@ Laws:
 - Calls take effect in their order. Those that return something may wait for the gate; the others only tell it something.
 - The gate never waits for the plane. What it has to say is in `News`: `dropped` is complete as of the last call that
   returned something, the rest as of a moment ago; it loses nothing.
-- A call is a small piece of the gate's work (some 64 rows), because requests wait until it ends, but for those for all
+- A call for some groups may cross in parts, and requests are served between them: a row may be in two parts of a page.
+- A part is a small piece of the gate's work (64 rows), because requests wait until it ends, but for those for all
   groups at once: `set_policies`, which crosses in parts, and `touched_slots` (0.8 ms for 30,000).
 """
 

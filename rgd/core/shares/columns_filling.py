@@ -160,9 +160,11 @@ class _Short:
         self._asked = asked
         self._supply = supply
         self._places_max = places_max
-        #: Rows that rise in step in one dimension have equal remainders, so these need not be sorted.
-        self._is_even = len(asked) == 1 and weight.min() == weight.max()
         whole = [np.maximum(one, 1) for one in quota]
+        #: In one dimension, [rows] what a row gets per unit of the level: the same, to the last digit, for rows of equal
+        #: weight. Their remainders are equal, too, and need not be sorted.
+        self._pull = 1.0 * weight * whole[0].take(group) if len(asked) == 1 else None
+        self._is_even = self._pull is not None and weight.min() == weight.max()
         self._left = [some / one for some, one in zip(supply, whole, strict=True)]
         fraction = [want / one.take(group) for want, one in zip(asked, whole, strict=True)]
         dominant = reduce(np.maximum, fraction)
@@ -182,7 +184,10 @@ class _Short:
         spent, is_second = self._rows.levels([left.copy() for left in self._left])
         level, is_spent = self._go_on(spent, is_second)
         part = np.minimum(level / self._rows.at_full, 1.0) * self._scale
-        return [self._whole(k, part, flags) for k, flags in enumerate(is_spent)]
+        exact = [one * part for one in self._asked]
+        if self._pull is not None:
+            exact = [np.minimum(level * self._pull, self._asked[0])]
+        return [self._whole(k, part, exact[k], flags) for k, flags in enumerate(is_spent)]
 
     def _go_on(self, spent: Floats, is_second: Flags) -> tuple[Floats, list[Flags]]:
         """[rows] each row's level, and [groups] whether each dimension is spent in the end.
@@ -214,10 +219,9 @@ class _Short:
         level[rows] = np.maximum(level.take(rows), further.take(group.take(rows)))
         return level, [flags | is_spent_too for flags in is_spent]
 
-    def _whole(self, k: int, part: Floats, is_spent: Flags) -> Ints:
+    def _whole(self, k: int, part: Floats, exact: Floats, is_spent: Flags) -> Ints:
         """One dimension in whole numbers: rounded down, the rest to the largest remainders."""
         group, asked, supply = self._group, self._asked[k], self._supply[k]
-        exact = asked * part
         handed = np.minimum(exact.astype(np.int64), asked)
         if asked.max() > FLOAT_EXACT_MAX:
             np.copyto(handed, asked, where=part == 1.0)

@@ -5,7 +5,7 @@ import numpy as np
 from rgd.core.counts.counters import Counters, Listener
 from rgd.core.counts.news import News
 from rgd.core.counts.page import joined, pack
-from rgd.core.demand.marks import readings_of
+from rgd.core.demand.marks import AT, REQUESTS, SINCE, readings_of
 from rgd.core.units import Nanos, Pair
 
 
@@ -36,3 +36,16 @@ def test_pages_together_read_as_one_page_of_all_rows() -> None:
 
 def test_no_page_has_no_rows() -> None:
     assert len(readings_of(joined([])).slots) == 0
+
+
+def test_of_a_row_that_two_pages_have_the_last_reading_counts_since_the_first() -> None:
+    news = News({})
+    rows = [counters(news, slot) for slot in (6, 2, 9)]
+    before = pack(rows)
+    rows[0].touched_at = Nanos(70)
+    rows[0].admit(1, 1, 1, None, Nanos(80))
+    read = readings_of(joined([before, pack(rows[:1])]))
+    assert read.slots.tolist() == [2, 9, 6]
+    assert read.marks[:, [AT, SINCE, REQUESTS]].tolist() == [[20, 20, 3], [99, 90, 4], [80, 60, 5]]
+    assert read.wait_ms.tolist() == [0, 7, 7]
+    assert read.places.tolist() == [2, 1, 2]
