@@ -3,7 +3,7 @@
 from typing import Final
 
 from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX
-from rgd.adapters.exchange.pulsar import QUEUE_MAX, Prepare, PulsarExchange
+from rgd.adapters.exchange.pulsar import Prepare, PulsarExchange
 from rgd.app.access import pulsar_settings
 from rgd.config.settings import Settings
 from rgd.core.exchange.shards import Shard
@@ -25,7 +25,7 @@ def shard_exchange(
         url,
         topic_of(settings.exchange.topic, shard),
         settings=pulsar_settings(settings.exchange),
-        queue_max=QUEUE_MAX,
         queue_bytes_max=max(SHARD_BYTES_MIN, WAITING_BYTES_MAX // shard.of),
         prepare=prepare,
+        is_prepared=True,
     )

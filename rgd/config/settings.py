@@ -94,7 +94,7 @@ class ExchangeSettings(Section):
     one user."""
     token_file: Path | None = None
     """A file with the token for Pulsar, not readable by others. When it changes, the daemon connects with the
-    new one, and leaves the old connection once the new one works."""
+    new one, and leaves the old connection once the new one works; the policies table is opened with the new one at once."""
     tls_ca: Path | None = None
     """Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi. It and the next two
     are read again when they change, as the token."""

@@ -62,11 +62,12 @@ class PulsarExchange:
             not come back.
         queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
         queue_bytes_max: most bytes of them; the same.
-        prepare: creates the topic's namespace; called before the first session, and before an attempt when the broker
+        prepare: creates the topic's namespace; called before the first attempt, and before a further one when the broker
             reported that the topic does not exist.
+        is_prepared: another exchange prepares the same namespace: not before the first attempt then.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all but two are options, by keyword
         self,
         url: str,
         topic: str = USAGE_TOPIC,
@@ -75,6 +76,7 @@ class PulsarExchange:
         queue_max: int = QUEUE_MAX,
         queue_bytes_max: int = WAITING_BYTES_MAX,
         prepare: Prepare | None = None,
+        is_prepared: bool = False,
     ) -> None:
         self._url = url
         self._topic = topic
@@ -93,7 +95,8 @@ class PulsarExchange:
         self._session: PulsarSession | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_closed = False
-        self._is_topic_missing = False
+        #: Whether the namespace is to be prepared before the next attempt.
+        self._is_topic_missing = not is_prepared
         #: Read-back messages when the current problem was logged; None while there is none.
         self._told_at: int | None = None
         #: Why nothing can be published or read now; None if there is no problem.
@@ -125,18 +128,15 @@ class PulsarExchange:
         assert self._session is None, "opened twice"
         loop = asyncio.get_running_loop()
         self._inbox = PayloadInbox(loop, self._queue_max, self._queue_bytes_max)
-        if self._prepare is not None:
-            await self._prepare()
         session = PulsarSession(self._url, self._topic, self._settings)
         self._session = session
         try:
-            await session.open(self._take, from_start=False)
+            await self._join(session)
+            self._check_open()
         except BaseException:
             self._session = None
             await session.close()
             raise
-        if self._is_closed:
-            raise ExchangeClosed(f"{self._topic} was closed meanwhile")
         self._watching = loop.create_task(self._watch())
 
     async def publish(self, payload: bytes) -> None:
@@ -172,6 +172,22 @@ class PulsarExchange:
                 await self._session.close()
             except Exception:  # noqa: BLE001 -- whoever leaves can do nothing about it
                 LOGGER.exception("%s: closing the session failed", self._topic)
+
+    async def _join(self, session: PulsarSession) -> None:
+        """Open a session, after its namespace was prepared where that is due."""
+        if self._is_topic_missing and self._prepare is not None:
+            await self._prepare()
+            self._check_open()
+        self._is_topic_missing = False
+        try:
+            await session.open(self._take, from_start=False)
+        except TopicMissing:
+            self._is_topic_missing = True
+            raise
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ExchangeClosed(f"{self._topic} was closed meanwhile")
 
     def _take(self, delivery: Delivery) -> None:
         """Pass a message on; in a reading thread."""
@@ -249,10 +265,8 @@ class PulsarExchange:
     async def _try_another(self) -> bool:
         error = await self._open_another()
         if error is None:
-            self._is_topic_missing = False
             return True
         if isinstance(error, RgdError):
-            self._is_topic_missing = isinstance(error, TopicMissing)
             self.trouble = str(error)
         else:
             self._met(error)
@@ -263,9 +277,7 @@ class PulsarExchange:
         self.attempts += 1
         fresh = PulsarSession(self._url, self._topic, self._settings)
         try:
-            if self._is_topic_missing and self._prepare is not None:
-                await self._prepare()
-            await fresh.open(self._take, from_start=False)
+            await self._join(fresh)
         except Exception as error:  # noqa: BLE001 -- no thread, no descriptor: the next attempt may have
             await fresh.close()
             return error

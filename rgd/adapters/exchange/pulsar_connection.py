@@ -93,6 +93,8 @@ class PulsarConnection:
         #: What came while an answer was waited for.
         self.early: list[Frame] = []
         self._early_bytes = 0
+        #: Bytes that came so far.
+        self.received_bytes = 0
         self._socket = _connected(address, settings)
         try:
             self._introduce(broker)
@@ -127,6 +129,7 @@ class PulsarConnection:
             raise ConnectionLost(str(exc) or type(exc).__name__) from exc
         if not data:
             raise ConnectionLost("the broker closed the connection")
+        self.received_bytes += len(data)
         try:
             return [frame for frame in self._buffer.feed(data) if not self._is_answered(frame)]
         except WireError as exc:

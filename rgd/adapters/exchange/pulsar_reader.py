@@ -98,6 +98,8 @@ class PulsarReader:
         #: When the broker is asked for a sign of life, and once it was, when that has to be there.
         self._ping_due = Deadline(PING_S)
         self._sign_due: Deadline | None = None
+        #: Bytes that had come when the connection was looked at last.
+        self._received_bytes = 0
         self._permits = 0
         #: The last entry (ledger, entry) of a topic that is read from its start.
         self._last = _BEFORE_ALL
@@ -154,8 +156,9 @@ class PulsarReader:
     # Reading.
 
     def _watch(self, connection: PulsarConnection) -> None:
-        """Ask a silent broker for a sign of life; anything that it sends is one."""
-        if self._waiting:
+        """Ask a silent broker for a sign of life; any byte of it is one."""
+        before, self._received_bytes = self._received_bytes, connection.received_bytes
+        if self._waiting or self._received_bytes != before:
             self._ping_due, self._sign_due = Deadline(PING_S), None
         elif self._sign_due is not None:
             if self._sign_due.is_over:
@@ -230,6 +233,7 @@ class PulsarReader:
         if self._closing.is_set():
             self._disconnect()
             raise ConnectionLost("closed meanwhile")
+        self._received_bytes = connection.received_bytes
         self._ping_due, self._sign_due = Deadline(PING_S), None
         self._waiting.extend(connection.early)
         connection.early.clear()

@@ -111,6 +111,8 @@ class Appender:
         self._last_sequence = -1
         #: Sequence id of the payload with ordinal 0, known from the first `resume` on.
         self._sequence_base: int | None = None
+        #: Whether the sync of an earlier run's end was tried: a failure is reported only once.
+        self._is_end_tried = False
         #: Entries written since the last sync.
         self._unsynced = 0
 
@@ -146,9 +148,11 @@ class Appender:
         if self._sequence_base is None:
             if self._is_syncing and tail.path is not None:
                 # An earlier run may have left it unsynced.
+                is_doubtful, self._is_end_tried = self._is_end_tried, True
                 sync_path(tail.path)
                 sync_path(self._folder)
-                self.synced_index = tail.next_index - 1
+                if not is_doubtful:
+                    self.synced_index = tail.next_index - 1
             self._sequence_base = tail.next_sequence_id
             self._last_sequence = tail.next_sequence_id - 1
             self.damaged = tail.damaged

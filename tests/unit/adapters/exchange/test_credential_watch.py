@@ -1,9 +1,12 @@
 """When changed credential files are due for another session."""
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from rgd.adapters.exchange import credential_watch
 from rgd.adapters.exchange.credential_watch import LOOK_S, CredentialWatch
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
@@ -69,3 +72,22 @@ async def test_each_change_is_due_once(token: Path, clock: Clock) -> None:
     assert not await clock.next_look(watch, used)
     rewrite(token, "and a third one")
     assert await clock.next_look(watch, used)
+
+
+async def test_a_look_that_hangs_is_not_waited_for(
+    token: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, used, is_back = watch_of(token), fingerprint([token]), threading.Event()
+
+    def hanging(files: Sequence[Path]) -> Fingerprint:
+        is_back.wait()
+        return fingerprint(files)
+
+    monkeypatch.setattr(credential_watch, "fingerprint", hanging)
+    monkeypatch.setattr(credential_watch, "PATIENCE_S", 0)
+    rewrite(token, "the second")
+    assert not await clock.next_look(watch, used)
+    assert not await clock.next_look(watch, used)
+    is_back.set()
+    monkeypatch.setattr(credential_watch, "PATIENCE_S", 60)
+    assert await watch.is_due(used, clock.now_s), "the same look"

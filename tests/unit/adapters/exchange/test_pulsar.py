@@ -13,9 +13,10 @@ import pytest
 from rgd.adapters.exchange import credential_watch, pulsar
 from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.pulsar import PulsarExchange
+from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
-from rgd.ports.exchange import ExchangeDown
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 
 WAIT_S = 60
 
@@ -33,6 +34,7 @@ class PlayedSession:
         self.unreadable = 0
         self.credentials: Fingerprint = ()
         self.is_answered = False
+        self.is_opened = False
         self.fault: str | None = None
         self.is_closed = False
         self.raises_at_close = False
@@ -40,6 +42,7 @@ class PlayedSession:
     async def open(self, _listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join, or raise what is next."""
         assert not from_start
+        self.is_opened = True
         settings = self.args[2]
         assert isinstance(settings, PulsarSettings)
         self.credentials = fingerprint(settings.credential_files)
@@ -125,3 +128,36 @@ async def test_a_changed_token_replaces_the_session_only_once_it_works(
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
     assert session.trouble is None
     await session.close()
+
+
+@pytest.mark.parametrize(("is_prepared", "expected"), [(False, [1, 1, 2, 2]), (True, [0, 0, 1, 1])])
+async def test_a_namespace_is_prepared_where_it_may_be_missing(
+    made: list[PlayedSession], *, is_prepared: bool, expected: list[int]
+) -> None:
+    prepared, counts = [], []
+
+    async def prepare() -> None:
+        prepared.append(len(made))
+
+    session = PulsarExchange("pulsar://here", "topic", prepare=prepare, is_prepared=is_prepared)
+    faults = [ExchangeDown("away"), TopicMissing("missing"), ExchangeDown("away")]
+    for fault in faults:
+        PlayedSession.raises += [fault]
+        with pytest.raises(type(fault)):
+            await session.open()
+        counts.append(len(prepared))
+    await session.open()
+    assert [*counts, len(prepared)] == expected
+    await session.close()
+
+
+async def test_one_that_is_closed_while_it_prepares_opens_no_session(
+    made: list[PlayedSession],
+) -> None:
+    async def prepare() -> None:
+        await session.close()
+
+    session = PulsarExchange("pulsar://here", "topic", prepare=prepare)
+    with pytest.raises(ExchangeClosed, match="meanwhile"):
+        await session.open()
+    assert [(one.is_opened, one.is_closed) for one in made] == [(False, True)]

@@ -287,6 +287,20 @@ def test_a_silent_broker_is_asked_for_a_sign_of_life(monkeypatch: pytest.MonkeyP
         reader.close()
 
 
+def test_a_part_of_a_message_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_reader, "PING_S", 0)
+    sent = framed(BaseCommand(type=wire.PONG, pong=CommandPong()))
+    with brokers(1) as (broker,):
+        reader = reader_of(broker.url, PulsarSettings(sign_timeout_s=0))
+        reader.open()
+        broker.answers[wire.PING] = lambda _: []
+        for part in (sent[:3], sent[3:]):
+            assert not list(reader.read(0.01)), "it only asks"
+            broker.send(part)
+            assert not list(reader.read(TIMEOUT_S))
+        reader.close()
+
+
 @pytest.mark.parametrize("url", ["kafka://h:1", "h:1", "pulsar://h:99999", "pulsar://[::1"])
 def test_what_is_no_url_is_a_fault_of_the_settings(url: str) -> None:
     with pytest.raises(ConfigError, match=r"exchange\.url"):

@@ -113,6 +113,7 @@ def test_a_sync_that_fails_while_resuming_ends_the_segment(
         second.resume()
     failing_fsync.is_failing = False
     second.resume()
+    assert second.synced_index == -1, "the system reports a failed sync only once"
     second.write(pendings(1))
     second.close()
     assert sizes_in(tmp_path) == [2, 1]
