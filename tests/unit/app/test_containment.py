@@ -209,12 +209,12 @@ async def test_what_cannot_be_closed_is_waited_for_no_longer_than_said() -> None
     ("path", "method"),
     [
         ("", "_until_wake_s"),
-        ("", "_take"),
+        ("traffic", "decoded"),
         ("", "_carry_out"),
         ("traffic._dialect", "encode"),
         ("traffic", "_send_one"),
         ("recorder", "add"),
-        ("parts.exchange", "receive"),
+        ("parts.exchange", "receive_dated"),
         ("parts.policies", "_take_all"),
     ],
 )
