@@ -132,15 +132,14 @@ def join(pieces: Any, window_ms: int) -> list[Joined]:
     is_there = np.zeros((len(names), len(brokers)), bool)
     is_there[table["owner"], table["broker"]] = True
     sets, set_of = np.unique(is_there, axis=0, return_inverse=True)
+    number = set_of[table["owner"]]
+    order = np.argsort(number, kind="stable")
     joined = []
-    for number, is_its in enumerate(sets):
-        owners = np.flatnonzero(set_of == number)
-        some = table
-        if len(sets) > 1:
-            mine = np.flatnonzero(set_of[table["owner"]] == number)
-            some = {name: column[mine] for name, column in table.items()}
-            some["owner"] = np.searchsorted(owners, some["owner"])
-            some["broker"] = (np.cumsum(is_its) - 1)[some["broker"]]
+    for which, mine in enumerate(np.split(order, np.cumsum(np.bincount(number))[:-1])):
+        is_its, owners = sets[which], np.flatnonzero(set_of == which)
+        some = {name: column[mine] for name, column in table.items()}
+        some["owner"] = np.searchsorted(owners, some["owner"])
+        some["broker"] = (np.cumsum(is_its) - 1)[some["broker"]]
         of_set = tuple(np.array(brokers, object)[is_its].tolist())
         windows, begins = _joined(some, of_set, policies, window_ms)
         joined.append(

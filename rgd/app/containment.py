@@ -144,9 +144,9 @@ def contained(where: str) -> Callable[[_View], _View]:
 
     def wrap(view: _View) -> _View:
         @wraps(view)
-        def viewed(owner: Any, *args: Any) -> Any:
+        def viewed(owner: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                return view(owner, *args)
+                return view(owner, *args, **kwargs)
             except Exception as error:
                 if is_answer(error):
                     raise

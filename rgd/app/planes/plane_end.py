@@ -8,7 +8,7 @@ The plane has its process to itself, so waiting holds nobody up. An answer takes
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import structlog
@@ -98,14 +98,7 @@ class PlaneEnd:
         self, function: Callable[[LocalGate, Any], _Result], pieces: Iterable[object]
     ) -> list[_Result]:
         """[pieces] what the gate gives for each, which may serve requests between two; raises as `ask`."""
-        count = 0
-        for count, piece in enumerate(pieces, start=1):  # noqa: B007 -- counts them
-            self._told += framed((ASK, function, (piece,)))
-        self.flush()
-        # All are taken, so that what is asked next meets its own answer.
-        answers = [self._answer() for _ in range(count)]
-        self._take_notes()
-        return [_value(*answer) for answer in answers]
+        return self._ask_all([framed((ASK, function, (piece,))) for piece in pieces])
 
     def tell_host(self, name: str, *args: object) -> None:
         """Have the gate's process do something, by the name of a method."""
@@ -132,12 +125,16 @@ class PlaneEnd:
             self.flush()
 
     def _ask(self, what: int, called: object, args: tuple[object, ...]) -> Any:
-        self._told += framed((what, called, args))
+        return self._ask_all([framed((what, called, args))])[0]
+
+    def _ask_all(self, asks: Sequence[bytes]) -> list[Any]:
+        self._told += b"".join(asks)
         self.flush()
-        answer = self._answer()
-        # What came with the answer is notes.
+        # All are taken before any is raised, so that what is asked next meets its own answer.
+        answers = [self._answer() for _ in asks]
+        # What came with the last of them is notes.
         self._take_notes()
-        return _value(*answer)
+        return [_value(*answer) for answer in answers]
 
     def _answer(self) -> tuple[int, Any]:
         """The next answer, whose turn it is, and its kind."""

@@ -55,7 +55,7 @@ class RemoteNews:
 
     def collect(self, count: int) -> Page:
         """The first rows that were touched, at most `count`; they are touched no more."""
-        counts = [GROUPS_A_MESSAGE] * (count // GROUPS_A_MESSAGE) + [count % GROUPS_A_MESSAGE]
+        counts = map(len, parted(range(count)))
         pages, has_touched = zip(*self._link.ask_each(_collect, counts), strict=True)
         self.has_touched = has_touched[-1]
         return joined(pages)

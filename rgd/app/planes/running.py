@@ -32,7 +32,7 @@ SILENT_LOOKS: Final = 10
 STARTING_LOOKS: Final = 60
 
 #: How far the plane stands back behind the gate where both want one core.
-PLANE_NICE: Final = 15
+PLANE_NICE: Final = 10
 
 _log = structlog.get_logger("rgd.daemon")
 

@@ -163,14 +163,6 @@ class Membership:
         asked = sorted(doubtful)[:ASKS_A_CHECK]
         return effects + [Publish(Ask(me, name, full=False)) for name in asked]
 
-    def _names_to_remember(self) -> list[Effect]:
-        """Store the peers' names, if they are others."""
-        names = tuple(self._peers.names())
-        if names == self._remembered:
-            return []
-        self._remembered = names
-        return [Remember(names)]
-
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""
         for name in self._peers.names():
@@ -332,6 +324,14 @@ class Membership:
         self._sharing.refresh_all(now)
         self._count_readers(has_changed=True)
         return [Alarm(AlarmCode.PEER_LEFT, broker)]
+
+    def _names_to_remember(self) -> list[Effect]:
+        """Store the peers' names, if they are others."""
+        names = tuple(self._peers.names())
+        if names == self._remembered:
+            return []
+        self._remembered = names
+        return [Remember(names)]
 
     def _forget(self, broker: str) -> None:
         self._usage.remove(broker)
