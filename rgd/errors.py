@@ -21,13 +21,7 @@ class RgdError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled with what it is made of, because its constructor takes other arguments than its message."""
-        return _unpickled, (type(self), self.args, self.__dict__)
-
-
-def _unpickled(kind: type[RgdError], args: tuple[Any, ...], about: dict[str, Any]) -> RgdError:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(about)
-    return error
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +36,8 @@ class Fault:
     expected: str
     #: The line of a file, from 1, where it is known.
     line: int | None = None
+    #: How many faults it stands for.
+    count: int = 1
 
     def __str__(self) -> str:
         source = self.source if self.line is None else f"{self.source}:{self.line}"

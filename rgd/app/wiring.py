@@ -103,6 +103,7 @@ def assemble(
             url,
             partial(listed, core.gate, names_asked),
             nothing_polled if poller is None else poller.topics,
+            resumes=core.resumes,
         ),
         usage_log=usage_log or NoLog(),
         remember=_known_peers(settings).store,

@@ -129,6 +129,8 @@ class _Reader:
             self._count(1, event)
             self._path.append(event.value)
             self._note_line(event)
+            if event.tag is not None or event.anchor is not None:
+                self._fault("expected a name without a tag or an anchor", event)
             if event.value in found:
                 self._fault("expected this key once, got it again", event)
             found.setdefault(event.value, self._value(next(self._events)))

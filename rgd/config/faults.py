@@ -23,6 +23,8 @@ FAULTS_MAX: Final = 1000
 #: compared, because a comparison costs up to 100 us.
 CANDIDATES_MAX: Final = 1000
 GUESSES_MAX: Final = 50
+#: How alike a suggestion is at least (difflib's ratio): `msgs` and `messages` are, `processes` and `name` are not.
+ALIKE_MIN: Final = 0.5
 
 SHOWN_CHARS_MAX: Final = 80
 
@@ -48,11 +50,20 @@ class Faults:
         else:
             self._omitted += 1
 
-    def meant(self, name: str, known: Collection[str]) -> str:
-        """The end of a sentence that names the nearest known name, or nothing."""
+    def meant(self, name: str, known: Collection[str], prefix: str = "") -> str:
+        """The end of a sentence that names the nearest known name, or nothing.
+
+        Args:
+            name: what was written.
+            known: what could have been.
+            prefix: what makes names alike without meaning anything; they are compared behind it.
+        """
         self._guesses += 1
-        guess = nearest(name, known) if self._guesses <= GUESSES_MAX else None
-        return f"; did you mean {guess!r}?" if guess is not None else ""
+        if self._guesses > GUESSES_MAX:
+            return ""
+        behind = [one.removeprefix(prefix) for one in known if one.startswith(prefix)]
+        guess = nearest(name.removeprefix(prefix), behind)
+        return "" if guess is None else f"; did you mean {prefix + guess!r}?"
 
     def listed(self) -> tuple[Fault, ...]:
         """Every fault with its line; beyond `FAULTS_MAX`, the number of further ones."""
@@ -64,7 +75,8 @@ class Faults:
             ]
         if not self._omitted:
             return tuple(self.found)
-        return (*self.found, Fault(self.source, "", f"and {self._omitted} more faults"))
+        others = f"and {self._omitted} more faults"
+        return (*self.found, Fault(self.source, "", others, count=self._omitted))
 
     def raise_if_any(self) -> None:
         """Raise the faults.
@@ -123,7 +135,8 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     """The known name that is most similar to `name`; None if there are too many or none."""
     if len(known) > CANDIDATES_MAX:
         return None
-    return next(iter(get_close_matches(name[:SHOWN_CHARS_MAX], known, n=1, cutoff=0.0)), None)
+    near = get_close_matches(name[:SHOWN_CHARS_MAX], known, n=1, cutoff=ALIKE_MIN)
+    return next(iter(near), None)
 
 
 def shown(value: object) -> str:

@@ -9,8 +9,9 @@ Environment variables are `RGD_SECTION__KEY` (`RGD_CLUSTER` at the top). An unkn
 argument: only the command line reads the real one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,18 +84,10 @@ class _Layer:
     def wrong(self, key: str, expected: str) -> None:
         self.faults.add(self.names.get(key, key), expected)
 
-    def nested(self) -> dict[str, Any]:
-        """The values in the shape of the model."""
-        nested: dict[str, Any] = {}
-        for key, value in self.values.items():
-            section, dot, name = key.rpartition(".")
-            (nested.setdefault(section, {}) if dot else nested)[name] = value
-        return nested
-
     def check_values(self) -> None:
         """Check each value against its own setting, and drop the invalid ones."""
         try:
-            Settings.from_layers(self.nested())
+            _settings_of(self.values)
         except ValidationError as exc:
             for error in exc.errors(include_url=False):
                 self._drop(".".join(map(str, error["loc"][:2])))
@@ -147,12 +140,21 @@ def _settled(layers: list[_Layer], unread: Iterable[Fault], *, insecure: bool) -
     """Check the layers (the strongest first), then their combination."""
     for layer in layers:
         layer.check_values()
-    settings = Settings.from_layers(*(layer.nested() for layer in layers))
+    settings = _settings_of(dict(chain(*(layer.values.items() for layer in reversed(layers)))))
     _check_relations(settings, layers, insecure=insecure)
     found = [*unread, *(fault for layer in reversed(layers) for fault in layer.faults.listed())]
     if found:
         raise ConfigError(*found)
     return settings
+
+
+def _settings_of(values: Mapping[str, object]) -> Settings:
+    """Settings of values by dotted key."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, dot, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if dot else nested)[name] = value
+    return Settings(**nested)
 
 
 def _check_relations(settings: Settings, layers: list[_Layer], *, insecure: bool) -> None:
@@ -200,12 +202,19 @@ def _environment_layer(environ: Mapping[str, str]) -> _Layer:
             continue
         key = known.get(name)
         if key is None:
-            layer.faults.add(name, f"unknown setting{layer.faults.meant(name, known)}")
+            layer.faults.add(name, f"unknown setting{_meant(name, known, layer.faults)}")
             continue
         layer.names[key] = name
         # An empty variable means "not set", and also removes the file's value.
         layer.values[key] = None if not text and is_optional(FIELDS[key]) else text
     return layer
+
+
+def _meant(name: str, known: Collection[str], faults: Faults) -> str:
+    """Which variable may be meant: one of its section, where there is such a section."""
+    section = "".join(name.rpartition(NESTED)[:2])
+    has_section = any(one.startswith(section) for one in known) and section
+    return faults.meant(name, known, section if has_section else PREFIX)
 
 
 def _option_layer(overrides: Mapping[str, object]) -> _Layer:

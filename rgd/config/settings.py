@@ -10,16 +10,8 @@ settings. Adapters have dataclasses of their own, which `rgd.app` fills from the
 import socket
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
-from pydantic_settings import (
-    BaseSettings,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
-from typing_extensions import override
 
 from rgd.config.backlog_settings import BacklogSettings
 from rgd.config.log_settings import LogSettings
@@ -246,10 +238,8 @@ class HttpSettings(Section):
         return split_address(self.listen)
 
 
-class Settings(BaseSettings):
+class Settings(Section):
     """All settings of a process. Only a restart changes them."""
-
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     cluster: Name = "standalone"
     """The cluster's name: Pulsar's `cluster` label in metrics."""
@@ -262,30 +252,3 @@ class Settings(BaseSettings):
     http: HttpSettings = Field(default_factory=HttpSettings)
     backlog: BacklogSettings = Field(default_factory=BacklogSettings)
     log: LogSettings = Field(default_factory=LogSettings)
-
-    @classmethod
-    @override
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Merge only the layers of `from_layers`, so that pydantic reads no environment by itself."""
-        assert isinstance(init_settings, InitSettingsSource)
-        layers = init_settings.init_kwargs.get("layers")
-        if layers is None:
-            return (init_settings,)
-        return tuple(InitSettingsSource(settings_cls, layer) for layer in layers)
-
-    @classmethod
-    def from_layers(cls, *layers: dict[str, Any]) -> "Settings":
-        """Merge nested values, setting by setting; an earlier layer overrides a later one.
-
-        Raises:
-            pydantic.ValidationError: a value does not fit its model.
-        """
-        arguments: dict[str, Any] = {"layers": layers}
-        return cls(**arguments)

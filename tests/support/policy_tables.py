@@ -60,6 +60,7 @@ def table(
     seed: PolicySnapshot | None = EMPTY_SNAPSHOT,
     *,
     kept: PoliciesKept | None = None,
+    resumes: bool = False,
     **pauses: Any,
 ) -> TablePolicies:
     """A table that looks for what it should repair all the time, unless `pauses` say otherwise."""
@@ -72,6 +73,7 @@ def table(
         prepare=nothing_to_prepare,
         kept=kept,
         pauses=replace(PAUSES, **pauses),
+        resumes=resumes,
     )
 
 

@@ -24,10 +24,14 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from rgd.adapters.metrics.answer_times import AnswerTimes, Counts
-from rgd.adapters.metrics.backlog_metrics import BACKLOG_CHECK_SECONDS
 from rgd.adapters.metrics.labels import TOPIC_BOUNDS
 from rgd.adapters.metrics.metric import Metric, MetricType
-from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS, METRICS, ROUND_SECONDS
+from rgd.adapters.metrics.registry import (
+    BACKLOG_CHECK_SECONDS,
+    HTTP_REQUEST_SECONDS,
+    METRICS,
+    ROUND_SECONDS,
+)
 from rgd.adapters.metrics.series import Series
 from rgd.adapters.metrics.times import Times
 from rgd.ports.metrics import MetricsSource, Sample

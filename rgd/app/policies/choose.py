@@ -5,6 +5,7 @@ Law: only this module assembles a source; the source's own module has its behavi
 
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, assert_never
 
 import structlog
@@ -54,6 +55,8 @@ def policies_of(
     url: str,
     names_asked: NamesAsked,
     topics_polled: TopicsPolled = nothing_polled,
+    *,
+    resumes: bool = False,
 ) -> Policies:
     """The source named in the settings."""
     file = settings.policies.file
@@ -62,10 +65,10 @@ def policies_of(
     if settings.policies.source is PoliciesSource.FILE:
         assert file is not None, "rgd.config.relations checks it"
         return FilePolicies(file)
-    return _table(settings, url)
+    return _table(settings, url, resumes=resumes)
 
 
-def _table(settings: Settings, url: str) -> TablePolicies:
+def _table(settings: Settings, url: str, *, resumes: bool) -> TablePolicies:
     topic = settings.policies.topic
     access = pulsar_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
@@ -73,8 +76,9 @@ def _table(settings: Settings, url: str) -> TablePolicies:
         PulsarPolicyStore(url, topic, settings=access, value_bytes_max=POLICY_MAX),
         settings.broker.name,
         seed_of(settings.policies.file),
-        prepare=_prepare(settings, topic),
+        prepare=partial(make_namespace, settings.exchange, namespace_of_topic(topic)),
         kept=PoliciesFile(folder / TABLE_POLICIES_FILE, table_identity(settings)),
+        resumes=resumes,
     )
 
 
@@ -117,23 +121,13 @@ def patience_ns(settings: Settings) -> int:
             assert_never(settings.policies.source)
 
 
-def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
-    """Create the namespace of a topic, if permitted."""
-
-    async def prepare() -> None:
-        await make_namespace(settings.exchange, namespace_of_topic(topic))
-
-    return prepare
-
-
 def prepare_exchange(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
     """Create the namespace of a usage topic, if permitted; otherwise it must exist already."""
-    prepare = _prepare(settings, topic)
     logged: set[str] = set()
 
     async def try_to_prepare() -> None:
         try:
-            await prepare()
+            await make_namespace(settings.exchange, namespace_of_topic(topic))
         except ExchangeDown as error:
             if str(error) not in logged:
                 _log.warning("did not prepare the exchange", topic=topic, reason=str(error))

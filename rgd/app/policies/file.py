@@ -90,18 +90,14 @@ class FilePolicies:
     async def _reload(self, on_snapshot: OnSnapshot) -> bool:
         """Load the file; False if it could not be read, whatever its content."""
         try:
-            return await self._take_up(on_snapshot)
-        except Exception:
-            self.trouble = "the last good ones stay in force: internal error while it was read"
-            raise
-
-    async def _take_up(self, on_snapshot: OnSnapshot) -> bool:
-        try:
             loaded = await asyncio.to_thread(_load, self._path)
+            on_snapshot(*loaded)
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error.__cause__, OSError)
-        on_snapshot(*loaded)
+        except Exception:
+            self.trouble = "the last good ones stay in force: internal error while it was read"
+            raise
         self._snapshot, self._hash = loaded
         self.trouble = None
         _log.info(
@@ -113,7 +109,8 @@ class FilePolicies:
         return True
 
     def _tell_refused(self, error: ConfigError) -> None:
-        more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
+        others = sum(fault.count for fault in error.faults) - 1
+        more = f", and {others} more" if others else ""
         first = str(error.faults[0])[:FAULT_CHARS_MAX]
         trouble = f"the last good ones stay in force: {first}{more}"
         if trouble == self.trouble:

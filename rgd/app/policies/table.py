@@ -66,9 +66,10 @@ class TablePolicies:
         prepare: creates the table's namespace, where that may be needed.
         kept: storage across restarts. None: there is none.
         pauses: how long its parts wait.
+        resumes: another plane of this daemon said already what the groups file differs in.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all but three are options, by keyword
         self,
         store: PolicyStore,
         writer: str,
@@ -77,15 +78,17 @@ class TablePolicies:
         prepare: Callable[[], Awaitable[None]],
         kept: PoliciesKept | None = None,
         pauses: Pauses = PAUSES,
+        resumes: bool = False,
     ) -> None:
         self._store = store
         self._writer = writer
         self._prepare = prepare
         self._refusals = Refusals()
-        seeds = records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)
-        self._seeds = {record.key: record for record in seeds}
+        seeds = [*records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)]
+        #: The groups file's, as long as nothing was said of what differs.
+        self._untold = [] if resumes else seeds
         known = None if kept is None else kept_records(kept, self._refusals)
-        self._ledger = Ledger(self._seeds.values(), known or ())
+        self._ledger = Ledger(seeds, known or ())
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
         self._snapshot = self._ledger.snapshot() if known or seed is None else seed
         self._in_force = _in_force(known, seed)
@@ -361,8 +364,8 @@ class TablePolicies:
 
     def _tell_differing(self) -> None:
         """Report differences from the groups file, once nothing is missing."""
-        seeds, self._seeds = self._seeds, {}
-        differing = [key for key, seed in seeds.items() if self._ledger.value(key) != seed.value]
+        seeds, self._untold = self._untold, []
+        differing = [one.key for one in seeds if self._ledger.value(one.key) != one.value]
         if differing:
             _log.warning(
                 "the policies table differs from the groups file, and the table counts",

@@ -308,7 +308,7 @@ async def polled_by(
         backlog: settings of `backlog`.
     """
     beside = address or apache.admin_url.removeprefix("http://")
-    settings = Settings.from_layers(
+    settings = Settings.model_validate(
         {
             "broker": {"name": name},
             "exchange": {"admin_url": admin_url or apache.admin_url, "round_ms": 100},

@@ -102,7 +102,7 @@ async def stock_house(
     apache: PulsarStandalone, folder: Path, groups: Path | None = None
 ) -> AsyncIterator[StockHouse]:
     """A daemon that runs."""
-    settings = Settings.from_layers(
+    settings = Settings.model_validate(
         {
             "broker": {"name": "broker-1"},
             "exchange": {"admin_url": apache.admin_url, "round_ms": 100},

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from rgd.app.policies import file as file_module
 from rgd.app.policies.file import FilePolicies
+from rgd.config.faults import FAULTS_MAX
 from rgd.config.groups import load_groups
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -136,3 +137,11 @@ async def test_an_internal_error_loses_no_change_of_the_file(
     await until(lambda: source.rates == [1, 1, 2])
     assert source.policies.trouble is None
     task.cancel()
+
+
+async def test_the_number_of_faults_is_true_however_many_are_listed(
+    path: Path, follower: Follower
+) -> None:
+    count = FAULTS_MAX + 500
+    replace(path, "groups:\n" + "".join(f"  g{number}: 1\n" for number in range(count)))
+    await until(lambda: f", and {count - 1} more" in (follower.policies.trouble or ""))

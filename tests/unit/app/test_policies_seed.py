@@ -37,13 +37,15 @@ def logs_of(word: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapp
     return [log for log in logs if word in str(log["event"])]
 
 
-async def test_a_long_name_that_differs_is_cut_before_it_is_logged() -> None:
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_what_differs_is_logged_cut_and_by_the_first_plane_alone(resumes: bool) -> None:
     bus, name = MemoryBus(), "g" * 500
     await write(bus, PolicyRecord(f"group:{name}", 1, "other", replace(gold(1), name=name)))
-    policies = table(bus, "one", PolicySnapshot({name: Group(name)}))
+    policies = table(bus, "one", PolicySnapshot({name: Group(name)}), resumes=resumes)
     with capture_logs() as logs:
-        async with following(policies):
-            await until(lambda: bool(logs_of("differs", logs)))
+        await policies.open()
+        policies._tell_differing()
+    assert bool(logs_of("differs", logs)) is not resumes
     assert len(str(logs_of("differs", logs))) < 450
 
 

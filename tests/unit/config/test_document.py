@@ -151,6 +151,7 @@ def test_faults_beyond_the_limit_are_counted() -> None:
 
 def test_the_nearest_name_is_found_unless_there_are_too_many_to_compare() -> None:
     assert nearest("gld", ["silver", "gold"]) == "gold"
+    assert nearest("processes", ["name", "weight"]) is None
     assert nearest("x", []) is None
     assert nearest("gold", [str(number) for number in range(5000)]) is None
 

@@ -1,6 +1,7 @@
-"""Backlogs in a daemon as `rgd serve` builds it: settings, metrics, the check's duration.
+"""A daemon as `rgd serve` builds it: backlogs with their settings, metrics and the check's duration; stock neighbours.
 
-The parts are tested where they are; the poller's in test_backlog_polling.py.
+The parts are tested where they are (test_backlog_polling.py, test_stock_neighbours.py); a live Pulsar in
+tests/integration/stock.
 """
 
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.config.load import load_settings
 from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.broker.effects import SendStockReport
 from rgd.core.broker.events import Started, Woken
 from rgd.core.policies.model import BacklogAction, BacklogQuota
-from rgd.core.units import NS_PER_S
+from rgd.core.stock.messages import GroupUsage, StockReport
+from rgd.core.units import NS_PER_S, Pair
 from tests.support.whole_daemon import RgdDaemon, build
 from tests.unit.core.backlog.topics import report, sub
 
@@ -22,32 +25,27 @@ AGE = "pulsar_storage_backlog_age_seconds"
 DURATION = "pulsar_storage_backlog_quota_check_duration_seconds_count"
 
 
-def built(folder: Path, **backlog: Any) -> tuple[RgdDaemon, Exposition]:
-    """A daemon with these settings of `backlog`; nothing is opened."""
+def built(folder: Path, section: str = "", **values: Any) -> tuple[RgdDaemon, Exposition]:
+    """A daemon with these settings of a section; nothing is opened."""
     overrides: dict[str, Any] = {
         "cluster": "c9",
         "exchange.url": "pulsar://127.0.0.1:6650",
         "log.dir": folder,
     }
-    overrides |= {f"backlog.{name}": value for name, value in backlog.items()}
+    overrides |= {f"{section}.{name}": value for name, value in values.items()}
     settings = load_settings(None, {}, overrides)
     return build(settings, settings.exchange.url)
 
 
-async def shown(exposition: Exposition, name: str) -> list[str]:
+async def shown(exposition: Exposition, begin: str) -> list[str]:
     body, _ = await exposition.render("")
-    return [line for line in body.decode().splitlines() if line.startswith(f"{name}{{")]
-
-
-def test_the_defaults_are_pulsars(tmp_path: Path) -> None:
-    daemon, _ = built(tmp_path)
-    assert daemon.core.settings.backlog == BacklogSettings()
-    assert daemon.core.settings.backlog.default == BacklogQuota(-1, -1, BacklogAction.HOLD)
+    return [line for line in body.decode().splitlines() if line.startswith(begin)]
 
 
 def test_pulsars_keys_reach_the_core(tmp_path: Path) -> None:
     daemon, _ = built(
         tmp_path,
+        "backlog",
         backlogQuotaCheckEnabled=False,
         backlogQuotaCheckIntervalInSeconds=7,
         preciseTimeBasedBacklogQuotaCheck=True,
@@ -71,17 +69,32 @@ def test_pulsars_keys_reach_the_core(tmp_path: Path) -> None:
 async def test_a_check_is_observed_once_and_topics_are_shown_as_configured(
     tmp_path: Path, by_topic: bool
 ) -> None:
-    daemon, exposition = built(tmp_path, exposeTopicLevelMetricsInPrometheus=by_topic)
+    daemon, exposition = built(tmp_path, "backlog", exposeTopicLevelMetricsInPrometheus=by_topic)
     daemon._handle(Started(daemon.now()))
     daemon.backlogs.report((report(sub("a", (1, 0), 60)),))
-    assert await shown(exposition, DURATION) == [f'{DURATION}{{cluster="c9"}} 0.0']
+    assert await shown(exposition, DURATION + "{") == [f'{DURATION}{{cluster="c9"}} 0.0']
     checked = daemon.core.backlogs.next_check
     daemon.core.backlogs.ask()
     while daemon.core.backlogs.checks < checked:
         daemon._handle(Woken(daemon.now()))
-    assert await shown(exposition, DURATION) == [f'{DURATION}{{cluster="c9"}} 1.0']
+    assert await shown(exposition, DURATION + "{") == [f'{DURATION}{{cluster="c9"}} 1.0']
     place = 'cluster="c9",namespace="acme/orders"'
-    (size,) = await shown(exposition, SIZE)
+    (size,) = await shown(exposition, SIZE + "{")
     assert size.startswith(f"{SIZE}{{{place}") is True
     assert ("topic=" in size) is by_topic
-    assert len(await shown(exposition, AGE)) == by_topic
+    assert len(await shown(exposition, AGE + "{")) == by_topic
+
+
+async def test_with_both_dialects_the_stock_brokers_are_neighbours(tmp_path: Path) -> None:
+    admin = "http://127.0.0.1:8080"
+    settings = {"admin_url": admin, "dialects": "compact, pulsar", "pulsar_period_s": 5}
+    daemon, exposition = built(tmp_path, "exchange", **settings)
+    stock = daemon.stock
+    assert stock is not None
+    assert stock.parts.exchange is not daemon.parts.exchange
+    assert stock.parts.period_s == 5
+    assert daemon.core.settings.stock_period_ns == 5 * NS_PER_S
+    daemon._carry_out(SendStockReport(StockReport("rgd://b1", (GroupUsage("gold", Pair(1, 1)),))))
+    assert "rgd_stock_reports_sent_total 1.0" in await shown(exposition, "rgd_stock")
+    assert "exchange with stock brokers: connecting" in daemon.health().degraded
+    await daemon.close()
