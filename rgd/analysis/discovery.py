@@ -21,7 +21,6 @@ from typing import Final
 from rgd.analysis import lake_names
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.errors import NoLog
-from rgd.analysis.lake_schema import MINUTES
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.headers import header_at
 from rgd.storage.manifest import TieredSegment, decode_manifest
@@ -178,7 +177,7 @@ def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
 def _in_lake(objects: Objects) -> Iterator[Segment]:
     if objects.read_range(lake_names.MARKER, 0, lake_names.MARKER_BYTES_MAX) != lake_names.MARK:
         raise NoLog(f"{objects.place} is a lake of another version; convert its logs to a new one")
-    for name, size in lake_names.files(objects, "minutes", "rounds"):
+    for name, size in lake_names.files(objects, *lake_names.REPORTED):
         yield Segment(name, objects.place, size)
 
 
@@ -220,20 +219,23 @@ def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segm
         for segment, following in zip_longest(segments, segments[1:])
         if _overlaps(segment, following, within)
     ]
-    # What a segment says of itself is behind its last minute, in a lake maybe days after the range.
-    minutes = [one for one in segments if one.is_of_lake and one.path.startswith(MINUTES)]
-    last = {lake_names.key_and_size(one.path): one for one in minutes}
-    of_kept = {lake_names.key_and_size(one.path) for one in kept if one.is_of_lake}
-    ends = {one for key, one in last.items() if key in of_kept}
-    return [*kept, *sorted(ends.difference(kept), key=lambda one: one.name)]
+    days = {one for one in segments if one.is_of_lake and lake_names.day_ms(one.path) is not None}
+    outside = _keys(days) - _keys(days.intersection(kept))
+    # A segment of which nothing could be read has no day, and is in every range.
+    return [one for one in kept if not _keys([one]) & outside]
+
+
+def _keys(files: Iterable[Segment]) -> set[tuple[str, int] | None]:
+    """The segments that files of a lake are of."""
+    return {lake_names.key_and_size(one.path) for one in files if one.is_of_lake}
 
 
 def _overlaps(segment: Segment, following: Segment | None, within: TimeRange) -> bool:
     """Whether a segment may hold entries of a time range: by its day or manifest, otherwise by two first entries."""
     if segment.is_of_lake:
         day_ms = lake_names.day_ms(segment.path)
-        # Who knows when what cannot be read was; and the last round of a day may be in the next day's file.
-        return not day_ms or (
+        # The last round of a day may be in the next day's file.
+        return day_ms is None or (
             day_ms + DAY_MS > (within.from_ms or 0) and not within.is_over(day_ms - DAY_MS)
         )
     stated = segment.manifest

@@ -3,28 +3,21 @@
 Law: the windows of a group cross the network once, and memory is bounded by the largest group and
 the pieces of a bucket (`packets`), or `EVALUATED_PIECES` if that is more. The result is the windows, and the findings
 about each dimension. Groups are joined, judged and written together, because a call costs as much as some hundred windows.
-
-The stats of the segments, which have no group, pass through. What the policies attach to a group passes
-once, however many segments repeat it.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import tables
 from rgd.analysis.chunks import DIMENSIONS
 from rgd.analysis.fairness import Fairness, fairness_of, parts_of
 from rgd.analysis.findings import Finding, summarise, what_if_of
 from rgd.analysis.replay import replay
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
+from rgd.analysis.tables import write
 from rgd.analysis.windows import GroupWindows, Joined, join, rows_of
-
-#: A row of `schema.FOUND`.
-Said = tuple[str | None, str | None, str]
 
 #: Pieces that are judged together, if no group has more.
 EVALUATED_PIECES: Final = 20_000
@@ -36,8 +29,8 @@ REPLAYED_ROWS_MAX: Final = 500_000
 
 def evaluate(
     groups: Iterable[Any], window_ms: int, round_ms: float, *, scenarios: Sequence[Scenario] = ()
-) -> Iterator[tuple[list[Any], list[Said]]]:
-    """Turn pieces into windows, some `pyarrow.Table`s of `schema.WINDOWS`, and what there is to say.
+) -> Iterator[tuple[list[Any], list[Finding]]]:
+    """Turn pieces into windows, some `pyarrow.Table`s of `schema.WINDOWS`, and findings.
 
     Args:
         groups: tables of `schema.PIECES`, each of whole groups by group and kind.
@@ -68,16 +61,9 @@ class Evaluator:
     round_ms: float
     scenarios: Sequence[Scenario]
 
-    def of_pieces(self, pieces: Any) -> tuple[list[Any], list[Said]]:
-        """Windows and what there is to say of some groups' pieces."""
-        import pyarrow.compute as pc
-
-        said: list[Said] = []
-        if pieces["stats"].null_count < len(pieces):
-            is_piece = pc.is_null(pieces["stats"])
-            said = _passed_on(pieces.filter(pc.invert(is_piece)))
-            pieces = pieces.filter(is_piece)
-        judged = list(self.judged(join(pieces, self.window_ms) if len(pieces) else ()))
+    def of_pieces(self, pieces: Any) -> tuple[list[Any], list[Finding]]:
+        """Windows and findings of some groups' pieces."""
+        judged = list(self.judged(join(pieces, self.window_ms)))
         groups = [windows for one in judged for windows in one.joined.groups]
         findings = [found for one in judged for found in one.findings]
         lengths = self.window_ms, self.round_ms
@@ -88,9 +74,8 @@ class Evaluator:
                     for of, finding in found.items():
                         entry = what_if_of(scenario.text, finding, other.findings[0][of])
                         finding["what_if"].append(entry)
-        for one in (one for found in findings for one in found.values()):
-            said.append((one["group"], one["kind"], json.dumps(one, allow_nan=False)))
-        return [table for one in judged for table in _written(one)], said
+        tables = [table for one in judged for table in _written(one)]
+        return tables, [one for found in findings for one in found.values()]
 
     def judged(self, groups: Iterable[Joined]) -> Iterator[Judged]:
         """The groups with what is found about them."""
@@ -127,14 +112,6 @@ def _written(judged: Judged) -> Iterator[Any]:
     for of in DIMENSIONS:
         is_used = [of in found for found in judged.findings]
         if any(is_used):
-            table = tables.write(judged.joined, of, judged.fairness[of])
+            table = write(judged.joined, of, judged.fairness[of])
             of_rows = np.repeat(is_used, [len(one.start_ms) for one in judged.joined.groups])
             yield table if all(is_used) else table.filter(pa.array(of_rows))
-
-
-def _passed_on(pieces: Any) -> list[Said]:
-    """Stats as they are, equal ones too; of the attachments each once, with the group's name."""
-    pairs = [*zip(pieces["group"].to_pylist(), pieces["stats"].to_pylist(), strict=True)]
-    stats = [one for one in pairs if one[0] is None]
-    attached = dict.fromkeys(one for one in pairs if one[0] is not None)
-    return [(group, None, text) for group, text in (*stats, *attached)]

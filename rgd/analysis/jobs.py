@@ -6,8 +6,10 @@ segment says of itself, the attachments, and the findings, in packets.
 
 import gc
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis.asked import Asked, check_named, near
@@ -16,7 +18,7 @@ from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import Packet, joined, opened, packed, packet_of, unpacked
-from rgd.analysis.schema import FOUND, HEADERS, arrow
+from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents
 from rgd.analysis.tenants import groups_of, merged_attached
 
@@ -115,23 +117,17 @@ class Job:
         buckets = self._buckets(context, timing, window_ms)
         packets = self._segments(context).mapPartitions(self._reduce(timing, window_ms, buckets))
         together = packets.partitionBy(buckets, int)
-        found = [
-            row
-            for packet in together.mapPartitionsWithIndex(
-                self._evaluate(timing, window_ms, windows)
-            ).collect()
-            for row in opened(packet).to_pylist()
-        ]
-        attached = merged_attached(
-            (row["group"], row["findings"]) for row in found if row["group"] and row["kind"] is None
-        )
+        judged = together.mapPartitionsWithIndex(self._evaluate(timing, window_ms, windows))
+        made = [json.loads(zlib.decompress(one)) for one in judged.collect()]
+        stats = [Stats.from_json(one) for bucket in made for one in bucket["stats"]]
+        attached = merged_attached(chain.from_iterable(one.contents.attached for one in stats))
         groups = groups_of(self.asked.tenants, attached)
         findings = [
-            json.loads(row["findings"])
-            for row in found
-            if row["kind"] is not None and (groups is None or row["group"] in groups)
+            one
+            for bucket in made
+            for one in bucket["findings"]
+            if groups is None or one["group"] in groups
         ]
-        stats = [Stats.from_json(row["findings"]) for row in found if row["group"] is None]
         return Results(stats, attached, findings, groups)
 
     def _segments(self, context: "SparkContext") -> "RDD[Segment]":
@@ -182,23 +178,32 @@ class Job:
     def _evaluate(
         self, timing: Timing, window_ms: int, windows: str | None
     ) -> Callable[[int, Iterable[Packet]], Iterator[bytes]]:
-        """An executor's work on the packets of one bucket: write the windows, return the rest."""
+        """An executor's work on the packets of one bucket: write the windows, return the rest as compressed JSON."""
         scenarios = self.asked.scenarios
 
         def run(bucket: int, packets: Iterable[Packet]) -> Iterator[bytes]:
-            import pyarrow as pa
-
-            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, Said, evaluate
+            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, evaluate
             from rgd.analysis.output import WindowFiles
 
             files = None if windows is None else WindowFiles(windows, bucket)
-            groups = unpacked(packets, REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
-            said: list[Said] = []
+            stats: list[Any] = []
+            findings: list[Any] = []
             lengths = window_ms, timing.round_ms
 
+            def pieces() -> Iterator[bytes]:
+                known = set[tuple[str, str]]()
+                for _, packet in packets:
+                    if isinstance(packet, bytes):
+                        yield packet
+                        continue
+                    packet.contents.attached -= known
+                    known |= packet.contents.attached
+                    stats.append(packet.to_json())
+
             def tables() -> Iterator[Any]:
+                groups = unpacked(pieces(), REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
                 for made, found in evaluate(groups, *lengths, scenarios=scenarios):
-                    said.extend(found)
+                    findings.extend(found)
                     yield from made
 
             for table in joined(tables(), ROW_GROUP_BYTES):
@@ -206,7 +211,7 @@ class Job:
                     files.add(table)
             if files is not None:
                 files.close()
-            rows = [dict(zip(FOUND, one, strict=True)) for one in said]
-            yield packet_of(pa.Table.from_pylist(rows, arrow(FOUND)))
+            text = json.dumps({"stats": stats, "findings": findings}, allow_nan=False)
+            yield zlib.compress(text.encode(), zlib.Z_BEST_SPEED)
 
         return run

@@ -8,6 +8,7 @@ of which nothing can be read is known by its name, and has no rows; it is forgot
 A task's memory is bounded: at most `CHUNK_ROWS_MAX` rows are columns, and `PART_ROWS_MAX` rows Parquet.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -24,13 +25,13 @@ from rgd.analysis.lake_names import (
     MARK,
     MARKER,
     MARKER_BYTES_MAX,
-    NO_DAY,
     file_name,
     key_and_size,
     newest,
     row_name,
 )
-from rgd.analysis.lake_schema import MINUTES, columns_of
+from rgd.analysis.lake_schema import columns_of
+from rgd.analysis.log_facts import Stats
 from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
@@ -91,15 +92,15 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     if _converted_size(objects, key) >= size:
         return None
     files = _Files(objects, key, size)
-    contents = _write(segment, files, round_ms)
+    stats = _write(segment, files, round_ms)
     if _converted_size(objects, key) > size:
         files.remove()
         return None
     quality = _new_file("segments")
-    quality.add(_table("segments", _quality(segment, contents)))
+    quality.add(_table("segments", _quality(segment, stats)))
     objects.replace(row_name(key, size), quality.close())
     files.remove_old(former)
-    return contents.rows
+    return stats.contents.rows
 
 
 def _round_and_readable(segment: Segment) -> tuple[float, int]:
@@ -113,8 +114,8 @@ def _round_and_readable(segment: Segment) -> tuple[float, int]:
     return round_length_ms(headers), max(1, readable)
 
 
-def _write(segment: Segment, files: "_Files", round_ms: float) -> Contents:
-    """Write all tables but `segments`; what the segment contains."""
+def _write(segment: Segment, files: "_Files", round_ms: float) -> Stats:
+    """Write all tables but `segments`; what the segment says of itself."""
     contents = Contents(segment.name)
     reducer = Reducer(contents, MINUTE_MS, round_ms)
     policies: list[tuple[Entry, PolicyPart]] = []
@@ -122,7 +123,6 @@ def _write(segment: Segment, files: "_Files", round_ms: float) -> Contents:
     def note(entry: Entry, part: PolicyPart) -> None:
         policies.append((entry, part))
 
-    day = NO_DAY
     found = read_segment(segment, contents, on_policies=note)
     for day, records in _chunks(reducer.records(found)):
         files.write("policies", day, _policies(policies))
@@ -137,9 +137,8 @@ def _write(segment: Segment, files: "_Files", round_ms: float) -> Contents:
     if policies:
         day = _day(policies[-1][0].timestamp)
         files.write("policies", day, _policies(policies))
-    files.add("minutes", day, reducer.rest())
     files.close()
-    return contents
+    return reducer.stats()
 
 
 def _objects(out: str) -> Objects:
@@ -215,7 +214,7 @@ class _Files:
     def remove_old(self, former: Sequence[str]) -> None:
         """Remove what was made of the segment when less of it could be read, also under former keys; rows in `segments` last."""
         keys = {self._key, *former}
-        folders = {name.rpartition("/")[0] for name in self._written} | {f"{MINUTES}/day={NO_DAY}"}
+        folders = {name.rpartition("/")[0] for name in self._written}
         for folder in (*sorted(folders), *(f"segments/key={key}" for key in keys)):
             for name in self._objects.names(folder):
                 key, size = key_and_size(name) or ("", 0)
@@ -326,8 +325,9 @@ def _policies(logged: Sequence[tuple[Entry, PolicyPart]]) -> Columns:
     }
 
 
-def _quality(segment: Segment, contents: Contents) -> Columns:
+def _quality(segment: Segment, stats: Stats) -> Columns:
     """[1] what a segment is, and what is wrong with it."""
+    contents = stats.contents
     plain = ("records", "rows", "foreign", "damaged", "damaged_bytes", "torn_bytes", "lost_entries")
     return {
         **{name: [getattr(contents, name)] for name in (*plain, "first_index", "last_index")},
@@ -336,4 +336,5 @@ def _quality(segment: Segment, contents: Contents) -> Columns:
         "damages": [[f"{offset}: {reason}" for offset, reason in contents.damages]],
         "first_time": [contents.first_ms],
         "last_time": [contents.last_ms],
+        "stats": [json.dumps(stats.to_json())],
     }

@@ -24,8 +24,8 @@ MARKER_BYTES_MAX: Final = 1024
 #: What it holds in a lake of this version.
 MARK: Final = json.dumps({"version": LAKE_VERSION}).encode() + b"\n"
 PARQUET: Final = ".parquet"
-#: The day of segments without a record.
-NO_DAY: Final = "1970-01-01"
+#: What a report reads.
+REPORTED: Final = ("minutes", "rounds", "segments")
 
 _FILE: Final = re.compile(r"\w+/day=[\d-]{10}/([0-9a-f]{32})-(\d+)-\d{6}\.parquet")
 _ROW: Final = re.compile(r"segments/key=([0-9a-f]{32})/(\d+)\.parquet")
@@ -48,10 +48,12 @@ def key_and_size(name: str) -> tuple[str, int] | None:
     return None if found is None else (found[1], int(found[2]))
 
 
-def day_ms(name: str) -> int:
-    """When the day begins whose rows a file has, ms since 1970."""
-    (day,) = _DAY.findall(name)
-    return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1000
+def day_ms(name: str) -> int | None:
+    """When the day begins whose rows a file has, ms since 1970; None: it is a segment's row."""
+    found = _DAY.search(name)
+    if found is None:
+        return None
+    return int(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()) * 1000
 
 
 def is_lake(objects: Objects) -> bool:

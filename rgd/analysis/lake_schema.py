@@ -17,7 +17,7 @@ from rgd.analysis.schema import PIECES, Columns
 Described = Mapping[str, tuple[str, str]]
 
 #: Written into rgd-lake.json and every file; another number is another lake.
-LAKE_VERSION: Final = 1
+LAKE_VERSION: Final = 2
 
 _WHO: Final = {
     "broker": ("string", "whose record it is (`broker.name`)"),
@@ -141,6 +141,10 @@ LAKE: Final[Mapping[str, tuple[str, Described]]] = MappingProxyType(
                 "last_index": ("bigint", "of the last entry"),
                 "first_time": ("timestamp", "of the first record"),
                 "last_time": ("timestamp", "of the last record"),
+                "stats": (
+                    "string",
+                    "what reports know of it, JSON; not for others, so it may change",
+                ),
             },
         ),
     }

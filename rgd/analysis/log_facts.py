@@ -5,7 +5,6 @@ no figure of the report hides them. The indexes show entries lost between two se
 within one.
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -46,27 +45,27 @@ SILENCES_LISTED_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The facts about one segment, for the driver."""
+    """The facts about one segment, for the driver; a task sends an attachment with the first segment that has it."""
 
     contents: Contents
     runs: list[Run]
     #: Broker, lower 32 bits of its incarnation, and when another broker's record last knew it to be up.
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
-    def to_json(self) -> str:
-        """The form in the column `stats`, without the groups and attachments, which have rows of their own."""
+    def to_json(self) -> dict[str, Any]:
+        """The form in a lake and on the way to the driver, without the names of all groups."""
         contents = replace(self.contents, attached=set(), groups=set())
         values = asdict(replace(self, contents=contents))
-        del values["contents"]["attached"], values["contents"]["groups"]
-        return json.dumps(values)
+        values["contents"] |= {"attached": sorted(self.contents.attached), "groups": []}
+        return values
 
     @classmethod
-    def from_json(cls, text: str) -> "Stats":
-        """Parse the form in the column."""
-        values = json.loads(text)
+    def from_json(cls, values: dict[str, Any]) -> "Stats":
+        """What `to_json` gave."""
+        contents = Contents(**values["contents"])
+        contents.attached = {(group, key) for group, key in contents.attached}
         runs = [Run(**run) for run in values["runs"]]
-        seen = [(broker, low, at_ms) for broker, low, at_ms in values["seen"]]
-        return cls(Contents(**values["contents"]), runs, seen)
+        return cls(contents, runs, [(broker, low, at_ms) for broker, low, at_ms in values["seen"]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""Reads a lake for the report: of each segment the pieces of whole minutes, and its records' clocks.
+"""Reads a lake for the report: of each segment the pieces of whole minutes, its records' clocks, and its stats.
 
-    LAKE/minutes/day=.../...    `schema.PIECES`, the last rows the segment's attachments and stats
+    LAKE/minutes/day=.../...    `schema.PIECES`
     LAKE/rounds/day=.../...     has the columns of `schema.HEADERS`
+    LAKE/segments/key=.../...   has what the segment says of itself, in `stats`
 
 Law: a report from the lake and one from the logs in windows of the same minutes agree, where no clock was off. Times are
 as stamped, because a segment is converted by itself; the report names the brokers whose clocks were off.
 """
 
+import json
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Final
@@ -16,7 +18,6 @@ from rgd.analysis.discovery import Segment
 from rgd.analysis.errors import BadLake
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake_names import key_and_size
-from rgd.analysis.lake_schema import MINUTES
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.schema import HEADERS, PIECES, Columns, arrow
 
@@ -31,49 +32,41 @@ def headers_of(file: Segment, sampling: Sampling, names: set[str] | None = None)
     """
     import pyarrow as pa
 
-    if file.path.startswith(MINUTES):
-        if names is not None:
-            names.update(
-                filter(None, _read(file, {"group": "string"})["group"].unique().to_pylist())
-            )
-        return
-    headers = _read(file, HEADERS)
-    is_kept = list(map(sampling.holds, headers["sequence"].to_pylist()))
-    yield from headers.filter(pa.array(is_kept, pa.bool_())).to_batches()
+    if file.path.startswith("minutes") and names is not None:
+        names.update(_read(file, {"group": "string"})["group"].unique().to_pylist())
+    if file.path.startswith("rounds"):
+        headers = _read(file, HEADERS)
+        is_kept = list(map(sampling.holds, headers["sequence"].to_pylist()))
+        yield from headers.filter(pa.array(is_kept, pa.bool_())).to_batches()
 
 
 def pieces_of(file: Segment, window_ms: int, asked: Asked) -> Iterator[Any]:
-    """The pieces in a file, as `rgd.analysis.reading.segment_pieces` gives them; only `minutes` have any.
+    """The pieces in a file, or the `Stats`, as `rgd.analysis.reading.segment_pieces` gives them.
 
     Args:
-        file: where it is.
+        file: where it is; `rounds` have neither.
         window_ms: length of a window, whole minutes.
-        asked: leaves out other groups, minutes that begin outside its range, and what segments say of
-            themselves that have no record in it.
+        asked: leaves out other groups, minutes that begin outside its range, and the stats of segments that have no record
+            in it.
     """
     import pyarrow.compute as pc
 
-    if not file.path.startswith(MINUTES):
-        return
-    table = _read(file, PIECES)
-    is_said = pc.is_valid(table["stats"])
-    pieces = table.filter(pc.invert(is_said))
-    begins_ms = pc.multiply(pieces["window"], MINUTE_MS)
     from_ms, to_ms = asked.within.from_ms or 0, asked.within.to_ms or _NEVER_MS
+    if file.path.startswith("segments"):
+        stats = Stats.from_json(json.loads(_read(file, {"stats": "string"})["stats"][0].as_py()))
+        contents = stats.contents
+        if (contents.first_ms or 0) < to_ms and from_ms <= (contents.last_ms or from_ms):
+            yield stats
+    if not file.path.startswith("minutes"):
+        return
+    pieces = _read(file, PIECES)
+    begins_ms = pc.multiply(pieces["window"], MINUTE_MS)
     pieces = pieces.filter(pc.and_(pc.greater_equal(begins_ms, from_ms), pc.less(begins_ms, to_ms)))
     if asked.groups:
         pieces = pieces.filter(pc.field("group").isin(sorted(asked.groups)))
     place = pieces.schema.get_field_index("window")
     windows = pc.divide(pieces["window"], window_ms // MINUTE_MS)
     yield from pieces.set_column(place, pieces.schema.field(place), windows).to_batches()
-    said = table.filter(is_said)
-    if len(said) and _is_within(said["stats"][-1].as_py(), from_ms, to_ms):
-        yield from said.to_batches()
-
-
-def _is_within(stats: str, from_ms: int, to_ms: int) -> bool:
-    contents = Stats.from_json(stats).contents
-    return (contents.first_ms or 0) < to_ms and from_ms <= (contents.last_ms or from_ms)
 
 
 def _read(file: Segment, columns: Columns) -> Any:

@@ -1,8 +1,8 @@
-"""Pieces on their way between Spark's tasks: what Java moves and sorts is a number and some bytes.
+"""Pieces on their way between Spark's tasks: what Java moves is a number and some bytes.
 
-Law: `unpacked` returns every piece that `packed` was given, those of a group and kind in one table. Each attachment comes once
-for each call of `packed`, because every segment repeats it. A group has one bucket, so packets in the order of their
-buckets have whole groups; a task holds the pieces of one bucket.
+Law: `unpacked` returns every piece that `packed` was given, those of a group and kind in one table. A group has one bucket, and a task
+holds the pieces of one bucket. What segments say of themselves goes to the first bucket, each attachment once
+for each call of `packed`, because every segment repeats it.
 
 Decision 69 has the cost of moving the pieces' 45 columns through Java instead.
 """
@@ -15,21 +15,27 @@ from zlib import crc32
 import numpy as np
 
 from rgd.analysis.chunks import numbered
+from rgd.analysis.log_facts import Stats
 from rgd.analysis.schema import PIECES, arrow
 
 #: Pieces that are packed together.
 PACKED_MAX: Final = 100_000
 
-#: A bucket and the packet, compressed bytes.
-Packet = tuple[int, bytes]
+#: A bucket and what goes there: pieces as compressed bytes, or what a segment says of itself.
+Packet = tuple[int, bytes | Stats]
 
 
-def packed(batches: Iterable[Any], buckets: int) -> Iterator[Packet]:
-    """Turn `pyarrow.RecordBatch`es of `schema.PIECES` into packets of each bucket."""
+def packed(pieces: Iterable[Any], buckets: int) -> Iterator[Packet]:
+    """Turn `pyarrow.RecordBatch`es of `schema.PIECES`, and `Stats` among them, into packets of each bucket."""
     held: list[Any] = []
-    known: set[tuple[str | None, str]] = set()
-    for batch in batches:
-        held.append(_without(known, batch))
+    known: set[tuple[str, str]] = set()
+    for batch in pieces:
+        if isinstance(batch, Stats):
+            batch.contents.attached -= known
+            known |= batch.contents.attached
+            yield 0, batch
+            continue
+        held.append(batch)
         if sum(map(len, held)) >= PACKED_MAX:
             yield from _packets(held, buckets)
             held = []
@@ -37,11 +43,11 @@ def packed(batches: Iterable[Any], buckets: int) -> Iterator[Packet]:
         yield from _packets(held, buckets)
 
 
-def unpacked(packets: Iterable[Packet], pieces_max: int) -> Iterator[Any]:
-    """Turn the packets of one bucket into tables of whole groups."""
+def unpacked(packets: Iterable[bytes], pieces_max: int) -> Iterator[Any]:
+    """Turn the packets of one bucket's pieces into tables of whole groups."""
     import pyarrow as pa
 
-    tables = [opened(packet) for _, packet in packets]
+    tables = list(map(opened, packets))
     if tables:
         table = pa.concat_tables(tables)
         tables.clear()
@@ -66,24 +72,10 @@ def whole_groups(pieces: Any, pieces_max: int) -> Iterator[Any]:
         begin = end
 
 
-def _without(known: set[tuple[str | None, str]], batch: Any) -> Any:
-    """A batch without the stats and attachments that are in `known`; the others are added to it."""
-    import pyarrow as pa
-
-    if batch["stats"].null_count == len(batch):
-        return batch
-    said = [*zip(batch["group"].to_pylist(), batch["stats"].to_pylist(), strict=True)]
-    # What segments say of themselves has no group; it comes twice if the same log was given twice.
-    kept = batch.filter(pa.array([None in one or one not in known for one in said]))
-    known.update(said)
-    return kept
-
-
 def _packets(batches: list[Any], buckets: int) -> Iterator[Packet]:
     import pyarrow as pa
 
     table = pa.Table.from_batches(batches, arrow(PIECES)).combine_chunks()
-    # What a segment says of itself has no group.
     names, group = numbered(table["group"])
     bucket = np.array([crc32(name.encode()) % buckets for name in names], np.int64)[group]
     order = np.argsort(bucket, kind="stable")

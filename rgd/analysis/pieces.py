@@ -116,7 +116,6 @@ def reduce_rows(rows: Table, names: Names, window_ms: int, round_ms: float) -> A
     columns["policy"] = policies.take(pa.array(rows["policy"][row]))
     columns["window"] = pa.array(window[last], pa.int64())
     columns["refused_by"] = _refused_by(rows, series[row])
-    columns["stats"] = pa.nulls(len(row), pa.string())
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))
 
 

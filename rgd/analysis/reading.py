@@ -1,12 +1,11 @@
 """Reads a segment for the report, reduces it to pieces, and collects its statistics.
 
 Law: an executor's output grows with the windows, not with the rounds. A chunk of rows is reduced
-before the next is read, so memory is bounded too. Behind the pieces of a segment are a row with
-`group` and `stats` for each group that its policies attach, and one with only `stats` (JSON), so
-damage, gaps and attachments are sent with the data, in the same job.
+before the next is read, so memory is bounded too. Behind the pieces of a segment come its `Stats`: damage, gaps and
+attachments are sent with the data, in the same job.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
@@ -16,7 +15,6 @@ from rgd.analysis.continuity import Continuity
 from rgd.analysis.discovery import Segment
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
-from rgd.analysis.schema import PIECES, batch_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
 #: Rows that are reduced together; the pieces of one window merge later, however they were divided.
@@ -62,19 +60,11 @@ class Reducer:
         self._continuity.gaps = {at: gap for at, gap in gaps.items() if at > last}
         return reduce_rows(rows, self._names, *self._lengths).combine_chunks()
 
-    def rest(self) -> Any:
-        """What comes last: attachments and stats."""
-        import pyarrow as pa
-
+    def stats(self) -> Stats:
+        """The facts about the segment, when all of it was read."""
         known = self._continuity
         seen = [(broker, low, at_ms) for (broker, low), at_ms in known.seen_ms.items()]
-        stats = Stats(self._contents, known.runs, seen).to_json()
-        return pa.Table.from_batches(
-            [
-                batch_of(PIECES, _attached(self._contents.attached)),
-                batch_of(PIECES, {"stats": [stats]}),
-            ]
-        )
+        return Stats(self._contents, known.runs, seen)
 
 
 def segment_pieces(
@@ -86,7 +76,7 @@ def segment_pieces(
     asked: Asked = EVERYTHING,
     rows_max: int = REDUCED_ROWS_MAX,
 ) -> Iterator[Any]:
-    """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`.
+    """The pieces of one segment, as `pyarrow.RecordBatch`es of `schema.PIECES`, and last its `Stats`.
 
     Args:
         segment: where it is.
@@ -101,7 +91,7 @@ def segment_pieces(
     found = read_segment(segment, contents, asked.within, timed=clocks.time_of)
     for records in chunks(reducer.records(found), rows_max):
         yield from reducer.pieces(records).to_batches()
-    yield from reducer.rest().to_batches()
+    yield reducer.stats()
 
 
 def chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
@@ -116,7 +106,3 @@ def chunks(found: Iterable[Logged], rows_max: int) -> Iterator[list[Logged]]:
             records, rows = [], 0
     if records:
         yield records
-
-
-def _attached(attached: Collection[tuple[str, str]]) -> dict[str, list[str]]:
-    return {"group": [group for group, _ in attached], "stats": [key for _, key in attached]}

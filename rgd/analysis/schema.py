@@ -64,8 +64,7 @@ ROWS: Final = _columns(
 )
 
 #: What one broker did of one group and kind in one window, as far as one segment shows it
-#: (`rgd.analysis.pieces` says what the columns mean); or with only `stats`, what the segment is; or with
-#: only `group` and `stats`, whom the policies attach to the group.
+#: (`rgd.analysis.pieces` says what the columns mean).
 PIECES: Final = _columns(
     **dict.fromkeys(("group", "kind", "broker", "incarnation"), NAME),
     window="bigint",
@@ -92,7 +91,6 @@ PIECES: Final = _columns(
     weight="bigint",
     policy=NAME,
     refused_by="array<bigint>",  # whole units of a series by `REFUSED_BY`, messages before bytes
-    stats="string",
 )
 
 #: What one record says of clocks (`rgd.analysis.headers`), read in a pass before the others.
@@ -124,10 +122,6 @@ WINDOWS: Final = _columns(
     brokers="array<struct<broker:string,admitted:double,wanted:double,refused:double,"
     "share:double,part:double,ratio:double,weight:bigint>>",
 )
-
-#: What judging gives beside windows: the findings (JSON) about a group, kind and dimension; or without a kind whom the
-#: policies attach to the group; or without a group the stats of a segment.
-FOUND: Final = _columns(group="string", kind="string", findings="string")
 
 
 def ddl(columns: Columns) -> str:

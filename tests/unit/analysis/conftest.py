@@ -18,7 +18,7 @@ from rgd.analysis.findings import summarise
 from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
 from rgd.analysis.reading import segment_pieces
-from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.schema import HEADERS, PIECES, arrow
 from rgd.analysis.windows import GroupWindows, join
 
 
@@ -47,10 +47,10 @@ class Logs:
             for segment in segments
             for batch in segment_pieces(segment, window_ms, round_ms=round_ms, **options)
         ]
-        table = pa.Table.from_batches(batches)
-        told = zip(table["group"].to_pylist(), table["stats"].to_pylist(), strict=True)
-        self.stats = [Stats.from_json(text) for group, text in told if text and group is None]
-        self.pieces = table.filter(pa.compute.is_null(table["stats"]))
+        self.stats = [one for one in batches if isinstance(one, Stats)]
+        self.pieces = pa.Table.from_batches(
+            [one for one in batches if not isinstance(one, Stats)], arrow(PIECES)
+        )
 
     def windows(self, group: str = "gold", kind: str = "publish") -> GroupWindows:
         """The windows of one group and kind."""

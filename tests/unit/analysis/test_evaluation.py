@@ -3,7 +3,6 @@
 Not covered: the figures themselves (test_fairness, test_findings), Spark's sorting (tests/integration/spark).
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from rgd.analysis.evaluation import evaluate
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.scenarios import parse
-from rgd.analysis.schema import PIECES, arrow
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -24,10 +22,10 @@ def findings(table: pa.Table, *, pieces_max: int) -> dict[str, dict[str, Any]]:
     """What is found about each group."""
     scenarios = parse(["policy=steal,brokers=5"])
     evaluated = evaluate(whole_groups(table, pieces_max), 1000, 1000.0, scenarios=scenarios)
-    said = [text for _, found in evaluated for *_, text in found]
-    found = {f"{one['group']} {one['dimension']}": one for one in map(json.loads, said)}
-    assert len(found) == len(said)
-    return found
+    made = [one for _, found in evaluated for one in found]
+    by_name = {f"{one['group']} {one['dimension']}": one for one in made}
+    assert len(by_name) == len(made)
+    return by_name
 
 
 @pytest.fixture
@@ -60,11 +58,3 @@ def test_how_the_pieces_come_changes_no_figure(pieces: pa.Table, pieces_max: int
     # By hand: of a quota of 32 three brokers that want 20 and more are owed a third each.
     (first, *_) = alone["group-2 messages"]["brokers"]
     assert first["part"] == pytest.approx(32 / 3, abs=0.001)
-
-
-def test_a_log_that_was_given_twice_says_so_twice() -> None:
-    """As in a log and the lake of it: otherwise nobody notices that counts are doubled."""
-    said = [{"stats": "the segment"}, {"group": "g", "stats": "tenant:t"}] * 2
-    batch = pa.RecordBatch.from_pylist(said, arrow(PIECES))
-    [(_, found)] = evaluate([pa.table(batch)], 1000, 1000.0)
-    assert sorted(text for *_, text in found) == ["tenant:t", "the segment", "the segment"]

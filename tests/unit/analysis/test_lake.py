@@ -65,11 +65,10 @@ def convert(file: Path, out: str) -> int | None:
 def said_of(out: str, within: TimeRange = ALWAYS) -> list[Stats]:
     """What the segments of a lake say of themselves to a report about a time range."""
     return [
-        Stats.from_json(row["stats"])
+        stats
         for file in segments_within(find_segments([out], lakes=True), within)
-        for batch in pieces_of(file, 60_000, Asked(within))
-        for row in batch.to_pylist()
-        if row["stats"] is not None
+        for stats in pieces_of(file, 60_000, Asked(within))
+        if isinstance(stats, Stats)
     ]
 
 

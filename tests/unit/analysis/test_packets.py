@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from rgd.analysis import packets
 from rgd.analysis.discovery import find_segments
+from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import joined, packed, unpacked
 from rgd.analysis.reading import segment_pieces
-from rgd.analysis.schema import PIECES, arrow
+from rgd.analysis.segments import Contents
 from rgd.core.units import Kind
 from tests.support.log_maker import LogMaker, Usage
 
@@ -23,7 +24,9 @@ def through_packets(pieces: list[pa.RecordBatch]) -> list[pa.Table]:
     """What the tasks of three buckets get, as Spark's shuffle hands packets over."""
     sent = list(packed(pieces, 3))
     return [
-        batch for of in range(3) for batch in unpacked((one for one in sent if one[0] == of), 2)
+        batch
+        for of in range(3)
+        for batch in unpacked([one for to, one in sent if to == of and isinstance(one, bytes)], 2)
     ]
 
 
@@ -41,6 +44,7 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
         batch
         for segment in find_segments([str(tmp_path)])
         for batch in segment_pieces(segment, 1000, round_ms=1000.0)
+        if not isinstance(batch, Stats)
     ]
 
     tables = through_packets(pieces)
@@ -49,20 +53,23 @@ def test_every_piece_comes_out_once_with_those_of_its_group(
     given = pa.Table.from_batches(pieces).to_pylist()
     assert sorted(map(str, found)) == sorted(map(str, given))
     keys = [{(row["group"], row["kind"]) for row in table.to_pylist()} for table in tables]
-    # Ten pieces of each group are more than two, so that it is alone; what segments say has no group.
-    assert sorted(map(len, keys)) == [1] * 15
-    assert len(set().union(*keys)) == 15
+    # Ten pieces of each group are more than two, so that it is alone.
+    assert sorted(map(len, keys)) == [1] * 14
+    assert len(set().union(*keys)) == 14
 
 
-def test_what_every_segment_says_of_groups_comes_out_once() -> None:
-    said = [{"group": "g", "stats": f"tenant:t{number}"} for number in (1, 2)]
-    segments = [{"stats": text} for text in ("the first", "the second", "the first")]
-    given = [pa.RecordBatch.from_pylist([*said, one], arrow(PIECES)) for one in segments]
+def test_an_attachment_is_sent_once_and_a_segment_that_was_given_twice_twice() -> None:
+    """As in a log and the lake of it: otherwise nobody notices that counts are doubled."""
+    attached = {("g", "tenant:t1"), ("g", "tenant:t2")}
+    names = ["the first", "the second", "the first"]
+    given = [Stats(Contents(name, attached=set(attached)), []) for name in names]
 
-    found = pa.concat_tables(through_packets(given)).select(["group", "stats"]).to_pylist()
+    sent = list(packed(given, 3))
 
-    expected = [*said, *({"group": None} | one for one in segments)]
-    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert [bucket for bucket, _ in sent] == [0, 0, 0]
+    stats = [one for _, one in sent if isinstance(one, Stats)]
+    assert [one.contents.segment for one in stats] == names
+    assert [one.contents.attached for one in stats] == [attached, set(), set()]
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(1, 100))

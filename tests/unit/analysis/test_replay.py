@@ -3,7 +3,6 @@
 Not covered: the rules themselves (tests/property/test_shares.py, tests/simulation/test_model.py), how scenarios are shown (test_page).
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,8 +50,8 @@ def logs(tmp_path: Path, read_logs: ReadLogs) -> Any:
 def found(logs: Any, *scenarios: str) -> dict[str, dict[str, Any]]:
     """What is found of the only group, as logged and by each scenario."""
     evaluated = evaluate(whole_groups(logs.pieces, 1), 1000, 1000.0, scenarios=parse([*scenarios]))
-    [(_, [(_, _, text)])] = evaluated
-    return {one["scenario"]: one for one in json.loads(text)["what_if"]}
+    [(_, [finding])] = evaluated
+    return {one["scenario"]: one for one in finding["what_if"]}
 
 
 def test_a_late_joiner_starves_under_pulsars_formula_and_not_under_max_min(logs: Any) -> None:

@@ -3,7 +3,6 @@
 Not covered: figures of groups (test_findings), a whole report (tests/integration/spark).
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +48,15 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
     return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, shares_of(row))
 
 
-def pieces_of(folder: Path) -> pa.Table:
+def pieces_of(folder: Path) -> tuple[pa.Table, list[Stats]]:
     """As they come to the executor that judges: some at a time."""
-    batches = [
+    made = [
         batch
         for segment in sorted(folder.glob("*.log"))
         for batch in segment_pieces(Segment.of(segment), 1000, round_ms=1000.0, rows_max=3)
     ]
-    return pa.Table.from_batches(batches)
+    batches = [one for one in made if not isinstance(one, Stats)]
+    return pa.Table.from_batches(batches), [one for one in made if isinstance(one, Stats)]
 
 
 def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Path) -> None:
@@ -69,24 +69,17 @@ def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Pat
     writer.close()
     segments = len(list(tmp_path.glob("*.log")))
     assert segments > 1
-    pieces = pieces_of(tmp_path)
+    pieces, stats = pieces_of(tmp_path)
     # Each of them says it, so that others may be deleted.
-    said = [row["stats"] for row in pieces.to_pylist() if row["group"] == "all"]
-    assert said.count("tenant:big") >= segments - 1
-
-    rows = [one for _, found in evaluate(whole_groups(pieces, 9), 1000, 1000.0) for one in found]
-    # However often it is said, it comes to the driver once or twice.
-    pairs = [(group, text) for group, kind, text in rows if kind is None]
-    assert pairs.count(("all", "tenant:big")) < segments - 1
-    attached = merged_attached((of, text) for of, text in pairs if of is not None)
+    assert sum(("all", "tenant:big") in one.contents.attached for one in stats) >= segments - 1
+    attached = merged_attached(pair for one in stats for pair in one.contents.attached)
     assert attached["tenant:acme"] == ["gold", "tin"]
     assert attached["namespace:small"] == ["silver", "tin"]
-    found = [json.loads(text) for _, kind, text in rows if kind is not None]
+    found = [one for _, all_ in evaluate(whole_groups(pieces, 9), 1000, 1000.0) for one in all_]
     assert {one["dimension"]: one["refused_by"] for one in found} == {
         "messages": {"broker": 20, "resource_group": 60},
         "bytes": {"broker": 40, "resource_group": 120},
     }
-    stats = [Stats.from_json(text) for group, text in pairs if group is None]
     assert len(stats) == segments
     assert sum(one.contents.foreign for one in stats) == 0
 
