@@ -81,7 +81,7 @@ def _of_groups(rows: Rows, groups: Ints, count: int) -> Rows:
 def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Divided]:
     """[groups] what the core computes."""
     columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
-    shares = SharedOut(rows, columns, len(quota), brokers, ()).of_all()
+    shares = SharedOut(rows, columns).of_all()
     short = are_short(rows.group, rows.wanted, quota).tolist()
     # Copies, because a view would keep the shares of all these groups.
     return [_Divided(table.copy(), is_short) for table, is_short in zip(shares, short, strict=True)]

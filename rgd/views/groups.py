@@ -119,7 +119,7 @@ def _idle(
     if slot < 0:
         floor_ppm = broker.settings.floor_ppm
         unused = share_out(NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
-        shares = unused.idle(np.zeros(len(names), np.int64), np.arange(len(names)))
+        shares = unused.idle_all()[0]
     else:
         policy = broker.sharing.policy(GroupKey(group.name, kind))
         shares = broker_index.share_out(np.array([slot]), quota, [policy]).of_all()[0]
@@ -142,8 +142,7 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
     shares = share_out(
         NO_ROWS, quota_columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
     )
-    at = np.arange(len(quotas))
-    return [rates_of(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
+    return [rates_of(pair) for pair in shares.idle_of(broker_index.own).tolist()]
 
 
 def _shared_out(

@@ -157,7 +157,7 @@ def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
         admitted[used[places.group], places.broker_index] = rows.admitted
     if len(unused):
         idle = share_out(NO_ROWS, quota[unused], brokers=len(names), floor_ppm=floor_ppm)
-        share[unused] = idle.idle_all(len(names))
+        share[unused] = idle.idle_all()
     columns = (wanted, admitted, np.maximum(share, 0), np.maximum(fair, 0))
     return Table(keys, names, quota / MILLI, *(column / MILLI for column in columns))
 

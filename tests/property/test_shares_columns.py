@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rgd.core.shares.columns import NO_RATE, SPAN_ROWS, Rows, Shares, share_out
+from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
 from tests.support.slow_shares import PPM, fill_together, floors, water_fill
 
 pytestmark = pytest.mark.slow
@@ -67,27 +67,17 @@ class Case:
             weight=_column([row[3] for row in listed]),
         )
 
-    def share_out(self, rows: Rows, span_rows: int = SPAN_ROWS) -> Shares:
+    def share_out(self, rows: Rows) -> Shares:
         """Ask the core."""
         quotas = _column([limit for pair in self.quotas for limit in pair]).reshape(-1, 2)
-        return share_out(
-            rows,
-            quotas,
-            brokers=self.brokers,
-            floor_ppm=self.floor_ppm,
-            span_rows=span_rows,
-        )
+        return share_out(rows, quotas, brokers=self.brokers, floor_ppm=self.floor_ppm)
 
-    def shares(
-        self, shuffle: random.Random | None = None, span_rows: int = SPAN_ROWS
-    ) -> list[list[Limits]]:
+    def shares(self, shuffle: random.Random | None = None) -> list[list[Limits]]:
         """Every live broker's shares of every group."""
         rows = self.rows(shuffle)
-        shares = self.share_out(rows, span_rows)
-        places = np.arange(self.brokers)
+        shares = self.share_out(rows)
         answer: list[list[Limits]] = [
-            [tuple(share) for share in shares.idle(np.full_like(places, group), places).tolist()]
-            for group in range(len(self.quotas))
+            [tuple(share) for share in table] for table in shares.idle_all().tolist()
         ]
         for group, place, share in zip(
             rows.group.tolist(), rows.broker_index.tolist(), shares.of_rows.tolist(), strict=True
@@ -142,19 +132,12 @@ def test_other_groups_in_the_call_change_nothing(case: Case) -> None:
     assert case.shares() == alone
 
 
-@given(case=cases(groups_max=6), rows=st.integers(1, 12))
-def test_how_many_rows_are_computed_at_once_changes_nothing(case: Case, rows: int) -> None:
-    assert case.shares(span_rows=rows) == case.shares()
-
-
 @given(case=cases() | cases(ONE_LIMITED))
-def test_of_one_broker_the_idle_shares_of_all_groups_are_those_asked_for_singly(case: Case) -> None:
-    shares, groups = case.share_out(case.rows()), np.arange(len(case.quotas))
-    of_all = shares.idle_all(case.brokers)
+def test_an_idle_broker_asked_for_alone_has_what_it_has_among_all(case: Case) -> None:
+    shares = case.share_out(case.rows())
+    of_all = shares.idle_all()
     for index in range(case.brokers):
-        singly = shares.idle(groups, np.full(len(groups), index)).tolist()
-        assert shares.idle(groups, np.array(index)).tolist() == singly
-        assert of_all[:, index].tolist() == singly
+        assert shares.idle_of(index).tolist() == of_all[:, index].tolist()
 
 
 @given(case=cases(ONE_LIMITED))

@@ -28,26 +28,21 @@ class SharedOut:
 
     rows: Rows
     columns: Shares
-    groups: int
-    brokers: int
     #: (positions in the list of groups, [positions, brokers, 2] shares) of each other policy.
-    others: Sequence[tuple[Ints, Ints]]
+    others: Sequence[tuple[Ints, Ints]] = ()
 
     def of_index(self, index: int) -> Ints:
         """[groups, 2] the shares of one broker in Milli per second, `NO_RATE` for unlimited."""
         own = (self.rows.broker_index == index).nonzero()[0]
-        shares: Ints = self.columns.of_rows.take(own, 0)
-        if len(own) < self.groups:
-            shares_of_own = shares
-            shares = self.columns.idle(np.arange(self.groups), np.array(index))
-            shares[self.rows.group.take(own)] = shares_of_own
+        shares = self.columns.idle_of(index)
+        shares[self.rows.group.take(own)] = self.columns.of_rows.take(own, 0)
         for at, table in self.others:
             shares[at] = table[:, index]
         return shares
 
     def of_all(self) -> Ints:
         """[groups, brokers, 2] the shares of all live brokers."""
-        shares = self.columns.idle_all(self.brokers)
+        shares = self.columns.idle_all()
         shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
         for at, table in self.others:
             shares[at] = table
@@ -79,8 +74,9 @@ class Divide(Protocol):
 def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> OwnShares:
     """The shares of the broker with the index `own`, under max-min; for the rest as `share_out`."""
     columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
-    shares = SharedOut(rows, columns, len(quota), brokers, ()).of_index(own)
-    return OwnShares(shares, are_short(rows.group, rows.wanted, quota))
+    return OwnShares(
+        SharedOut(rows, columns).of_index(own), are_short(rows.group, rows.wanted, quota)
+    )
 
 
 def are_short(group: Ints, wanted: Ints, quota: Ints) -> Flags:
@@ -172,8 +168,7 @@ class BrokerIndex:
         columns = share_out(
             table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
         )
-        others = self._others(gathered, table, quota, policies)
-        return SharedOut(table, columns, len(slots), len(self._names), others)
+        return SharedOut(table, columns, self._others(gathered, table, quota, policies))
 
     def own_shares(
         self, slots: Ints, quota: Ints, policies: Sequence[SharePolicyName]
