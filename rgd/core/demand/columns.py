@@ -49,12 +49,12 @@ class Columns:
         for one in self._columns():
             one[places] = 0
 
-    def grow(self, rows: int) -> None:
-        """Make room for this many rows; new ones are zeros. Not for what `rows` gave."""
+    def grow(self, rows: int, kept: NDArray[np.int64]) -> None:
+        """Make room for this many rows; all but the kept ones are zeros. Not for what `rows` gave."""
         for one in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             before = getattr(self, one.name)
             room = np.zeros((rows, *before.shape[1:]), before.dtype)
-            room[: len(before)] = before
+            room[kept] = before[kept]
             setattr(self, one.name, room)
 
     def _columns(self) -> Iterable[NDArray[Any]]:

@@ -1,7 +1,7 @@
 """The demand of every group in use on this broker: a table with one row for each (group, kind).
 
-What was counted comes in pages (`rgd.core.counts`). A group gets a row with its first page; callers know it by its
-slot id. Three operations work on a block of rows at a time:
+What was counted comes in pages (`rgd.core.counts`). Rows are numbered by slot ids; a group has one from its first page on.
+Three operations work on a block of rows at a time:
 
 - `tick` takes the touched rows and closes a slot of each (`rgd.core.demand.slots`);
 - `measure` computes the present rates, for an early report;
@@ -54,9 +54,6 @@ from rgd.core.units import COUNT_MAX, NS_PER_MS, Nanos
 #: Initial number of rows of the table.
 _ROWS: Final = 64
 
-#: The row of a slot id that has none, and the slot id of a row that is free.
-NO_ROW: Final = -1
-
 _NO_SLOTS: Final = np.zeros(0, np.int64)
 
 
@@ -76,7 +73,8 @@ class Measured:
 class Told(Columns):
     """What pages have besides marks, by row."""
 
-    slot: Ints = column(dtype=np.int64)
+    #: Whether there was a page of the row; all others are zeros.
+    is_there: Flags = column(dtype=np.bool_)
     topics: Floats = column()
     wait_ms: Floats = column()
     besides: Floats = column(BESIDES - 1)
@@ -116,11 +114,7 @@ class DemandTable:
         self._news = news
         self._slots = Slots.empty(_ROWS)
         self._history = History.empty(_ROWS)
-        #: The row, by slot id.
-        self._row = np.full(_ROWS, NO_ROW, np.int64)
         self._told = Told.empty(_ROWS)
-        self._rows = 0
-        self._free: list[int] = []
         #: When the first row counts as silent, unless it is asked before; as of `fall_silent`.
         self.silent_at: Nanos | None = None
 
@@ -134,26 +128,20 @@ class DemandTable:
         self._slots.mark[rows] = self._slots.window[rows] = marks
         slots_.start(self._slots, rows, marks)
         self._open(rows, np.zeros(len(rows), np.bool_))
-        slots: Ints = self._told.slot[rows]
-        return slots
+        return rows
 
     def free(self, slots: Ints) -> None:
         """Free the rows of groups that no longer exist."""
-        rows = self._rows_of(slots)
-        self._free += rows.tolist()
-        self._row[self._told.slot[rows]] = NO_ROW
+        self._make_room(slots)
         for columns in (self._slots, self._history, self._told):
-            columns.reset(rows)
-        self._told.slot[rows] = NO_ROW
+            columns.reset(slots)
 
     def begin(self) -> Ints:
         """Begin the end of a round; returns the slot ids of all rows, whose windows are to be closed."""
         touched = np.array(self._news.touched_slots(), np.int64)
         self._make_room(touched)
-        self._read(touched[self._row[touched] == NO_ROW])
-        slots = self._told.slot[: self._rows]
-        found: Ints = slots[slots != NO_ROW]
-        return found
+        self._read(touched[~self._told.is_there[touched]])
+        return np.flatnonzero(self._told.is_there)
 
     def tick(self, page: Page) -> Ints:
         """Close a slot of the touched rows as of their last request; returns the slot ids of those whose demand has jumped."""
@@ -173,7 +161,8 @@ class DemandTable:
         of = self._slots.rows(run)
         jumped = slots_.close(of, marks[due], self._settings)
         self._slots.put(run, of)
-        return self._told.slot.take(rows[due[jumped]])
+        found: Ints = rows[due[jumped]]
+        return found
 
     def fall_silent(self, now: Nanos, rows_max: int) -> Ints:
         """Find the rows that have fallen silent, looking at no more than `rows_max`; the rest stay due.
@@ -186,7 +175,7 @@ class DemandTable:
         of = self._slots
         due = np.flatnonzero((of.silent_at > 0) & (of.silent_at <= now))[:rows_max]
         of.silent_at[due] = 0
-        rows, marks = self._take(self._news.changed(self._told.slot[due].tolist()))
+        rows, marks = self._take(self._news.changed(due.tolist()))
         is_touched = marks[:, AT] != of.mark[rows, AT]
         of.mark[rows[~is_touched]] = marks[~is_touched]
         holds = either(self._told.besides[due, HELD_LATELY] > 0)
@@ -198,7 +187,7 @@ class DemandTable:
         slots_.fall_silent(of, due[is_silent])
         waiting = of.silent_at[of.silent_at > 0]
         self.silent_at = Nanos(int(waiting.min())) if len(waiting) else None
-        silent: Ints = self._told.slot[due[is_silent]]
+        silent: Ints = due[is_silent]
         return silent
 
     def measure(self, slots: Ints, now: int) -> Measured:
@@ -226,7 +215,7 @@ class DemandTable:
             now: end of the window.
         """
         rows, marks = self._read(slots)
-        is_advertised = is_advertised[self._row[slots] != NO_ROW]
+        is_advertised = is_advertised[self._told.is_there[slots]]
         is_asked = marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         self._rest(rows[~is_asked], now)
         kept = is_asked | is_advertised
@@ -255,7 +244,7 @@ class DemandTable:
         self._slots.put(run, of)
         self._open(rows, is_idle)
         return Closed(
-            self._told.slot[rows],
+            rows,
             measured,
             whole(admitted),
             whole(per_second(wanted, window_ns)),
@@ -276,45 +265,29 @@ class DemandTable:
             limited: [slots, 2] whether there is a quota; without one no jump is reported.
             short: [slots] whether the group as a whole is short, so that a decrease is reported too.
         """
-        rows, of = self._row[slots], self._slots
-        of.advertised[rows] = advertised
-        of.threshold[rows] = np.where(limited, estimates.threshold, COUNT_MAX)
-        of.half_threshold[rows] = np.where(limited, estimates.half_threshold, COUNT_MAX)
-        of.hungry[rows] = short
+        of = self._slots
+        of.advertised[slots] = advertised
+        of.threshold[slots] = np.where(limited, estimates.threshold, COUNT_MAX)
+        of.half_threshold[slots] = np.where(limited, estimates.half_threshold, COUNT_MAX)
+        of.hungry[slots] = short
 
     def _make_room(self, slots: Ints) -> None:
-        """Have a place for the rows of these slot ids."""
-        before, count = len(self._row), int(slots.max(initial=-1)) + 1
-        if count > before:
-            self._row = np.append(self._row, np.full(max(count - before, before), NO_ROW))
-
-    def _rows_of(self, slots: Ints) -> Ints:
-        """The rows of those of these slot ids that have one."""
-        self._make_room(slots)
-        rows = self._row[slots]
-        found: Ints = rows[rows != NO_ROW]
-        return found
-
-    def _add(self, slots: Ints, begun: Floats) -> None:
-        """Give slot ids their rows, whose windows begin with the first request."""
-        taken = [self._free.pop() for _ in range(min(len(self._free), len(slots)))]
-        fresh = len(slots) - len(taken)
-        rows = np.array([*taken, *range(self._rows, self._rows + fresh)], np.int64)
-        self._rows += fresh
-        if self._rows > len(self._slots.flows):
+        """Have a place for these rows."""
+        count = int(slots.max(initial=-1)) + 1
+        if count > len(self._told.is_there):
+            kept = np.flatnonzero(self._told.is_there)
             for columns in (self._slots, self._history, self._told):
-                columns.grow(capacity_for(self._rows))
-        self._told.slot[rows], self._row[slots] = slots, rows
-        self._slots.window[rows, AT] = begun
+                columns.grow(capacity_for(count), kept)
 
     def _take(self, page: Page) -> tuple[Ints, Floats]:
         """Take a page in, but for its marks: its rows, and [rows, FIELDS] the marks."""
         read, told, of = readings_of(page), self._told, self._slots
-        self._make_room(read.slots)
-        is_fresh = self._row[read.slots] == NO_ROW
-        if is_fresh.any():
-            self._add(read.slots[is_fresh], read.marks[is_fresh, SINCE])
-        rows, marks = self._row[read.slots], read.marks
+        rows, marks = read.slots, read.marks
+        self._make_room(rows)
+        is_fresh = ~told.is_there[rows]
+        told.is_there[rows] = True
+        # The window begins with the first request.
+        of.window[rows[is_fresh], AT] = marks[is_fresh, SINCE]
         told.topics[rows], told.wait_ms[rows] = read.topics, read.wait_ms
         told.besides[rows[read.places]] = read.besides
         marks[:, ADMITTED] -= told.netted[rows]
@@ -356,7 +329,8 @@ class DemandTable:
         """Ask for what changed of some rows: those that there are, and [rows, FIELDS] their marks."""
         rows, marks = self._take(self._news.changed(slots.tolist()))
         self._slots.mark[rows] = marks
-        rows = self._rows_of(slots)
+        self._make_room(slots)
+        rows = slots[self._told.is_there[slots]]
         marks = self._slots.mark.take(rows, 0)
         self._net(rows, marks)
         self._slots.mark[rows] = marks
@@ -380,8 +354,7 @@ class DemandTable:
             besides[:, HELD] = besides[:, LARGEST_SLICE] = 0
             besides[is_idle, SLICES] = 0
             self._told.besides[rows] = besides
-        slots = self._told.slot[rows].tolist()
-        self._news.open_windows(zip(slots, is_idle.tolist(), strict=True))
+        self._news.open_windows(zip(rows.tolist(), is_idle.tolist(), strict=True))
 
     def _offered(
         self, rows: Ints, of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats
