@@ -81,8 +81,6 @@ class StockMembers:
         self._brokers: dict[str, StockBroker] = {}
         #: The sums of their rows, and how many of them are not known.
         self._sums: dict[GroupKey, _Sum] = {}
-        #: The groups of these rows, and how many rows each has.
-        self._groups: Counter[str] = Counter()
         self._rows = 0
         #: As the admin API listed them last; None: never.
         self.listed: frozenset[str] | None = None
@@ -102,7 +100,7 @@ class StockMembers:
 
     def groups(self) -> list[str]:
         """All groups that stock brokers have registered."""
-        return list(self._groups)
+        return list(dict.fromkeys(key.group for key in self._sums))
 
     def keys_of(self, name: str) -> list[GroupKey]:
         """The groups and kinds that one stock broker has rows of."""
@@ -182,9 +180,6 @@ class StockMembers:
         """Remove one row: its broker has not registered the group any more."""
         self._count(key, self._brokers[name].rows.remove(key), -1)
         self._rows -= 1
-        self._groups[key.group] -= 1
-        if not self._groups[key.group]:
-            del self._groups[key.group]
         total = self._sums[key]
         total.rows -= 1
         if not total.rows:
@@ -220,5 +215,4 @@ class StockMembers:
             return False
         self._sums.setdefault(key, _Sum(key)).rows += 1
         self._rows += 1
-        self._groups[key.group] += 1
         return True
