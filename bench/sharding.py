@@ -71,7 +71,7 @@ def told_in(sender: Sender, shard: Shard, rows: UsageColumns) -> Told:
         payloads = []
         for begin in range(0, len(rows), PART_ROWS):
             sequence += 1
-            part = rows.between(begin, min(begin + PART_ROWS, len(rows)))
+            part = rows.take(slice(begin, begin + PART_ROWS))
             report = Report(sender, sequence, PERIOD_NS, part, rows_hash=1 << 62, shard=shard)
             payloads.append(encode(report, encoder))
         rounds.append(payloads)

@@ -46,7 +46,7 @@ def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
     for part, (of_rows, of_peers) in enumerate(zip_longest(rows, peers, fillvalue=nothing), 1):
         yield replace(
             record if part == 1 else counted,
-            rows=record.rows.between(*of_rows),
+            rows=record.rows.take(slice(*of_rows)),
             peers=record.peers[slice(*of_peers)],
             peer_incarnations=record.peer_incarnations[slice(*of_peers)],
             part=part,

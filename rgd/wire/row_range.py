@@ -25,7 +25,7 @@ class RowRange:
     @property
     def columns(self) -> ShareColumns:
         """These rows alone."""
-        rows = self.of.between(self.begin, self.end)
+        rows = self.of.take(slice(self.begin, self.end))
         return rows if self.has_levels else replace(rows, refused_by=NO_SHARES.refused_by)
 
     @staticmethod
@@ -37,7 +37,8 @@ class RowRange:
                 runs[-1][2] = one.end
             else:
                 runs.append([one.of, one.begin, one.end])
-        return ShareColumns.join([of.between(begin, end) for of, begin, end in runs])
+        parts = [of.take(slice(begin, end)) for of, begin, end in runs]
+        return ShareColumns.join(parts or [NO_SHARES])
 
 
 #: Of what is no record, or is read without its rows.

@@ -25,6 +25,7 @@ from rgd.core.counts.page import Page
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.columns import (
+    NO_SHARES,
     NO_USAGE,
     REFUSED_BY,
     Flags,
@@ -66,8 +67,8 @@ class Rounds:
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
         #: The rows of the round that ends, piece by piece: for the log, and for the peers.
-        self._shown: list[ShareColumns] = []
-        self._picked: list[UsageColumns] = []
+        self._shown = [NO_SHARES]
+        self._picked = [NO_USAGE]
         #: Slot ids advertised early in the open round; the log marks them as sent.
         self._sent_early: set[int] = set()
         #: Slot ids advertised for the first time by the last early report; they are sent once more.
@@ -186,7 +187,6 @@ class Rounds:
         self.suppression.next_round()
         self._free_dropped()
         self._pending = self.demand.begin()
-        self._shown, self._picked = [], []
 
     def step(self, now: Nanos) -> bool:
         """End the round for a piece of the groups; whether this was the last one."""
@@ -203,7 +203,7 @@ class Rounds:
         gone = self.suppression.forget(advertised[~self._sharing.is_in_use(advertised)])
         if len(gone):
             picked = UsageColumns.join([_without(picked, gone), gone])
-        self._picked, self._shown = [], []
+        self._shown, self._picked = [NO_SHARES], [NO_USAGE]
         self._sent_early.clear()
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown

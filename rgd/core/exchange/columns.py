@@ -8,15 +8,14 @@ Law: columns of one value have the same length, and each (group, kind) occurs on
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.buckets.decision import Level
-from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
 from rgd.core.runs import Places
@@ -39,8 +38,39 @@ _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
 _POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
 
 
+class _Columns:
+    """Rows of which each field is a column: an array, names, or columns again."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and all(map(_same, self._columns(), other._columns()))
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    def take(self, places: Places) -> Self:
+        """The rows at these indexes; a slice copies no numbers."""
+        return type(self)(*(_picked(column, places) for column in self._columns()))
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, at least one, one part after another."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = [*map(len, parts)]
+        columns = zip(*map(cls._columns, parts), strict=True)
+        return cls(*(_joined(column, counts) for column in columns))
+
+    def _columns(self) -> Sequence[Any]:
+        names: Iterable[str] = self.__dataclass_fields__  # type: ignore[attr-defined]
+        return [getattr(self, name) for name in names]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class UsageColumns:
+class UsageColumns(_Columns):
     """The usage that one broker reports for its groups.
 
     Attributes:
@@ -81,11 +111,6 @@ class UsageColumns:
             _pairs_of(self.wanted),
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UsageColumns) and _equal(self, other)
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can change
-
     @property
     def is_idle(self) -> Flags:
         """[rows] whether a row is all 0: PIP-82 removes such a broker from the group's map."""
@@ -94,30 +119,13 @@ class UsageColumns:
         idle: Flags = (amounts[:, 0] | amounts[:, 1]) == 0
         return idle
 
-    def take(self, places: Ints) -> "UsageColumns":
-        """The rows at these indexes."""
-        return UsageColumns(taken(self.groups, places), **_picked(self, _USAGE_ARRAYS, places))
-
-    def between(self, begin: int, end: int) -> "UsageColumns":
-        """The rows from index `begin` to before `end`; copies no numbers."""
-        some = slice(begin, end)
-        return UsageColumns(self.groups[some], **_picked(self, _USAGE_ARRAYS, some))
-
-    @classmethod
-    def join(cls, parts: Sequence["UsageColumns"]) -> "UsageColumns":
-        """The rows of all parts, one part after another."""
-        if len(parts) == 1:
-            return parts[0]
-        groups = tuple(chain.from_iterable(part.groups for part in parts))
-        return cls(groups, **_joined((NO_USAGE, *parts), _USAGE_ARRAYS))
-
     def in_order(self) -> "UsageColumns":
         """The rows sorted by group, publish before dispatch: the order on the wire."""
         return self.take(order_of(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShareColumns:
+class ShareColumns(_Columns):
     """One round of the usage log: a row for each group.
 
     Attributes:
@@ -157,31 +165,6 @@ class ShareColumns:
             _pairs_of(self.admitted_total),
             _pairs_of(self.wanted_total),
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShareColumns) and _equal(self, other)
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can change
-
-    def take(self, places: Ints) -> "ShareColumns":
-        """The rows at these indexes."""
-        arrays = _picked(self, _SHARE_ARRAYS, places)
-        levels = self.refused_by[places] if len(self.refused_by) else _NO_LEVELS
-        return ShareColumns(self.usage.take(places), refused_by=levels, **arrays)
-
-    def between(self, begin: int, end: int) -> "ShareColumns":
-        """The rows from index `begin` to before `end`; copies no numbers."""
-        arrays = _picked(self, (*_SHARE_ARRAYS, "refused_by"), slice(begin, end))
-        return ShareColumns(self.usage.between(begin, end), **arrays)
-
-    @classmethod
-    def join(cls, parts: Sequence["ShareColumns"]) -> "ShareColumns":
-        """The rows of all parts, one part after another."""
-        if len(parts) == 1:
-            return parts[0]
-        usage = UsageColumns.join([part.usage for part in parts])
-        arrays = _joined((NO_SHARES, *parts), _SHARE_ARRAYS)
-        return cls(usage, refused_by=_joined_levels(parts), **arrays)
 
     def in_order(self) -> "ShareColumns":
         """The rows sorted by group, publish before dispatch: the order in the log."""
@@ -229,25 +212,38 @@ def rate_pair(pair: Sequence[int]) -> tuple[Rate, Rate]:
     return (None if messages == NO_RATE else messages, None if size == NO_RATE else size)
 
 
-def taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
-    """The names at these indexes."""
-    if isinstance(groups, NumberedNames):
-        return groups.take(places)
-    return tuple(groups[place] for place in places.tolist())
+def _picked(column: Any, places: Places) -> Any:
+    """Some of the rows of a column; of one without rows none."""
+    if isinstance(column, np.ndarray):
+        return column[places] if len(column) else column
+    if isinstance(column, tuple):
+        return (
+            column[places]
+            if isinstance(places, slice)
+            else tuple(map(column.__getitem__, places.tolist()))
+        )
+    return column.take(places)
 
 
-def _picked(
-    rows: UsageColumns | ShareColumns, names: Sequence[str], places: Places
-) -> dict[str, NDArray[Any]]:
-    """Some of the rows of these arrays."""
-    return {name: getattr(rows, name)[places] for name in names}
+def _joined(columns: Sequence[Any], counts: Sequence[int]) -> Any:
+    """A column of all parts, one part after another; a part that lacks it has zeros, if another one does not."""
+    if isinstance(columns[0], np.ndarray):
+        if not any(map(len, columns)):
+            return columns[0]
+        parts = zip(columns, counts, strict=True)
+        return np.concatenate(
+            [
+                one if len(one) else np.zeros((count, *one.shape[1:]), one.dtype)
+                for one, count in parts
+            ]
+        )
+    if isinstance(columns[0], _Columns):
+        return columns[0].join(columns)
+    return tuple(chain.from_iterable(columns))
 
 
-def _joined(
-    parts: Sequence[UsageColumns | ShareColumns], names: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    """These arrays of all parts, one part after another."""
-    return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+def _same(mine: Any, its: Any) -> bool:
+    return np.array_equal(mine, its) if isinstance(mine, np.ndarray) else bool(mine == its)
 
 
 def _pairs_of(column: Ints) -> Iterator[Pair]:
@@ -268,36 +264,10 @@ def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]
     )
 
 
-def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
-    """`refused_by` of all parts; no rows if no part has it."""
-    if not any(len(part.refused_by) for part in parts):
-        return _NO_LEVELS
-    nothing = _NO_LEVELS.shape[1:]
-    return np.concatenate(
-        [
-            part.refused_by if len(part.refused_by) else np.zeros((len(part), *nothing), np.int64)
-            for part in parts
-        ]
-    )
-
-
-def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns) -> bool:
-    for name in (one.name for one in fields(left)):
-        mine, its = getattr(left, name), getattr(right, name)
-        same = np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
-        if not same:
-            return False
-    return True
-
-
-_USAGE_ARRAYS: Final = ("kinds", "topics", "admitted", "wanted")
-_PAIR_ARRAYS: Final = ("share", "quota", "refused", "admitted_total", "wanted_total")
-_SHARE_ARRAYS: Final = (*_PAIR_ARRAYS, "policies", "sent")
-
 NO_USAGE: Final = UsageColumns.of()
 NO_SHARES: Final = ShareColumns(
     usage=NO_USAGE,
     policies=np.zeros(0, np.uint8),
     sent=np.zeros(0, np.bool_),
-    **dict.fromkeys(_PAIR_ARRAYS, pairs([])),
+    **dict.fromkeys(("share", "quota", "refused", "admitted_total", "wanted_total"), pairs([])),
 )

@@ -4,10 +4,12 @@ Law: a number of a table never refers to another name; the table only grows.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
+
+from rgd.core.runs import Places
 
 Ints = NDArray[np.int64]
 
@@ -28,15 +30,8 @@ class NumberedNames(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return (self._name(number) for number in self.numbers.tolist())
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> "NumberedNames": ...
-
-    def __getitem__(self, at: int | slice) -> "str | NumberedNames":
-        if isinstance(at, slice):
-            return NumberedNames(self.table, self.numbers[at])
+    @override
+    def __getitem__(self, at: int) -> str:  # type: ignore[override]  # some of them: `take`
         return self._name(int(self.numbers[at]))
 
     def __eq__(self, other: object) -> bool:
@@ -44,7 +39,7 @@ class NumberedNames(Sequence[str]):
 
     __hash__ = None  # type: ignore[assignment]  # a table grows
 
-    def take(self, places: Ints) -> "NumberedNames":
+    def take(self, places: Places) -> "NumberedNames":
         """The names at these indexes."""
         return NumberedNames(self.table, self.numbers[places])
 

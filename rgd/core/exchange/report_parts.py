@@ -46,7 +46,7 @@ def parts_of_rows(
     while begin < len(rows):
         before = int(ends[begin - 1]) if begin else 0
         end = int(np.searchsorted(ends, before + bytes_max, side="right"))
-        parts.append(rows.between(begin, end))
+        parts.append(rows.take(slice(begin, end)))
         begin = end
     return parts
 
