@@ -37,8 +37,7 @@ class RowRange:
                 runs[-1][2] = one.end
             else:
                 runs.append([one.of, one.begin, one.end])
-        parts = [of.take(slice(begin, end)) for of, begin, end in runs]
-        return ShareColumns.join(parts or [NO_SHARES])
+        return ShareColumns.join([of.take(slice(*run)) for of, *run in runs] or [NO_SHARES])
 
 
 #: Of what is no record, or is read without its rows.
