@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.policies.model import GroupKey
-from rgd.core.stock.rows import COUNT_MAX, BrokerRows, Usage
-from rgd.core.units import Kind, Pair
+from rgd.core.stock.rows import BrokerRows, Usage
+from rgd.core.units import COUNT_MAX, Kind, Pair
 
 KEYS = [GroupKey(name, kind) for name in ("gold", "tin") for kind in Kind]
 counts = st.integers(0, 3) | st.just(COUNT_MAX + 5)
