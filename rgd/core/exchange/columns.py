@@ -44,7 +44,7 @@ class _Columns:
     __slots__ = ()
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(getattr(self, next(iter(self._names()))))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and all(map(_same, self._columns(), other._columns()))
@@ -65,8 +65,12 @@ class _Columns:
         return cls(*(_joined(column, counts) for column in columns))
 
     def _columns(self) -> Sequence[Any]:
+        return [getattr(self, name) for name in self._names()]
+
+    def _names(self) -> Iterable[str]:
+        # Twice as fast as `dataclasses.fields`.
         names: Iterable[str] = self.__dataclass_fields__  # type: ignore[attr-defined]
-        return [getattr(self, name) for name in names]
+        return names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,9 +100,6 @@ class UsageColumns(_Columns):
             admitted=pairs([row.admitted for row in rows]),
             wanted=pairs([row.wanted for row in rows]),
         )
-
-    def __len__(self) -> int:
-        return len(self.groups)
 
     def __iter__(self) -> Iterator[UsageRow]:
         """Single rows, in order."""
@@ -147,9 +148,6 @@ class ShareColumns(_Columns):
     admitted_total: Ints
     wanted_total: Ints
     refused_by: Ints = field(default_factory=lambda: _NO_LEVELS)
-
-    def __len__(self) -> int:
-        return len(self.usage)
 
     def __iter__(self) -> Iterator[ShareRow]:
         """Single rows, in order."""
