@@ -13,6 +13,7 @@ from sim.rivals.fps import ideal_weight, local_limit, smoothed
 from sim.rivals.pulsar_shipped import local_quota
 from sim.rivals.registry import RIVALS
 from tests.simulation.trickle import Trickle
+from tests.support.cases import cases
 
 #: Seconds of simulated rounds: in `make test`, not in `make check`.
 pytestmark = pytest.mark.slow
@@ -21,20 +22,20 @@ PERIOD_S = 60
 QUOTA = 100
 
 
-@pytest.mark.parametrize(
-    ("usage", "quotas"),
-    [
-        pytest.param((10, 50, 30), (11, 55, 33), id="pip-82-example"),
-        pytest.param((80, 20), (80, 20), id="saturated-stays"),
-        pytest.param((70, 30), (70, 29), id="saturated-loses-one-to-float32"),
-        pytest.param((70, 29), (70, 29), id="and-stays-there"),
-        pytest.param((70, 70), (50, 50), id="both-over"),
-        pytest.param((120, 60), (66, 33), id="cut-in-proportion"),
-        pytest.param((100, 0), (100, 1), id="idle-is-pinned-at-one"),
-        pytest.param((0, 0), (100, 100), id="all-idle-have-all"),
-        pytest.param((50, 5), (90, 9), id="capped-by-the-even-start"),
-        pytest.param((90, 5), (94, 5), id="then-nearly-all-of-95"),
-    ],
+@cases(
+    "usage, quotas",
+    {
+        "pip-82-example": ((10, 50, 30), (11, 55, 33)),
+        "saturated-stays": ((80, 20), (80, 20)),
+        "saturated-loses-one-to-float32": ((70, 30), (70, 29)),
+        "and-stays-there": ((70, 29), (70, 29)),
+        "both-over": ((70, 70), (50, 50)),
+        "cut-in-proportion": ((120, 60), (66, 33)),
+        "idle-is-pinned-at-one": ((100, 0), (100, 1)),
+        "all-idle-have-all": ((0, 0), (100, 100)),
+        "capped-by-the-even-start": ((50, 5), (90, 9)),
+        "then-nearly-all-of-95": ((90, 5), (94, 5)),
+    },
 )
 def test_the_shipped_formula_gives(usage: tuple[int, ...], quotas: tuple[int, ...]) -> None:
     period = [own * PERIOD_S for own in usage]
@@ -182,14 +183,12 @@ def water_level(demand: list[float], quota: float) -> np.ndarray:
 MEAN = QUOTA / 100
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "rounds", "lowest"),
-    [
-        pytest.param([0] + [3 * MEAN] * 99, [3 * MEAN] * 100, 22, 1.0, id="newcomer"),
-        pytest.param(
-            [3 * MEAN, 0.1 * MEAN] * 50, [0.1 * MEAN, 3 * MEAN] * 50, 28, 0.19, id="half-swaps"
-        ),
-    ],
+@cases(
+    "before, after, rounds, lowest",
+    {
+        "newcomer": ([0] + [3 * MEAN] * 99, [3 * MEAN] * 100, 22, 1.0),
+        "half-swaps": ([3 * MEAN, 0.1 * MEAN] * 50, [0.1 * MEAN, 3 * MEAN] * 50, 28, 0.19),
+    },
 )
 def test_fps_takes_twenty_rounds_and_more_with_the_papers_smoothing(
     before: list[float], after: list[float], rounds: int, lowest: float

@@ -26,6 +26,7 @@ from rgd.errors import ConfigError
 from rgd.ports.door import is_loopback
 from rgd.version import __version__
 from tests.support import manifests
+from tests.support.cases import cases
 from tests.support.manifests import TARGETS, Document, daemon_pod, found, rendered
 from tests.support.pages import blocks
 from tests.tidy import tree
@@ -147,21 +148,18 @@ def test_rgd_finds_no_fault_in_what_a_pod_mounts(
     assert capsys.readouterr().out.count(": ok (") == 2
 
 
-@pytest.mark.parametrize(
-    ("in_file", "old", "new", "expected"),
-    [
-        pytest.param(
-            CONFIG, "expected_brokers:", "expected_broker:", "exchange.expected_broker", id="typo"
-        ),
-        pytest.param(CONFIG, "tokens_file", None, "http.tokens_file", id="missing Secret"),
-        pytest.param(
+@cases(
+    "in_file, old, new, expected",
+    {
+        "typo": (CONFIG, "expected_brokers:", "expected_broker:", "exchange.expected_broker"),
+        "missing Secret": (CONFIG, "tokens_file", None, "http.tokens_file"),
+        "bad quota": (
             GROUPS,
             "{messages: 50}",
             "{messages: 50 Hz}",
             "groups.trial.publish.messages",
-            id="bad quota",
         ),
-    ],
+    },
 )
 def test_a_fault_is_named_with_file_and_line(
     in_file: str, old: str, new: str | None, expected: str, tmp_path: Path

@@ -1,7 +1,6 @@
 """Code has a budget. Not covered: whether the code within it is any good."""
 
-import pytest
-
+from tests.support.cases import cases
 from tests.tidy import size, tree
 
 
@@ -21,16 +20,14 @@ def test_every_package_has_a_budget() -> None:
     assert uncounted == []
 
 
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        pytest.param('"""Why.\n\nMore.\n"""\n\nx = 1  # one\n', 1, id="docstring-blank-comment"),
-        pytest.param(
-            'def f():\n    """Why."""\n    return (\n        1\n    )\n', 4, id="statement-in-lines"
-        ),
-        pytest.param('x = """a\nb\n"""\n', 3, id="a-string-that-is-no-docstring"),
-        pytest.param("# why\n\n", 0, id="comment-alone"),
-    ],
+@cases(
+    "source, count",
+    {
+        "docstring-blank-comment": ('"""Why.\n\nMore.\n"""\n\nx = 1  # one\n', 1),
+        "statement-in-lines": ('def f():\n    """Why."""\n    return (\n        1\n    )\n', 4),
+        "a-string-that-is-no-docstring": ('x = """a\nb\n"""\n', 3),
+        "comment-alone": ("# why\n\n", 0),
+    },
 )
 def test_only_lines_of_code_count(source: str, count: int) -> None:
     assert size.code_lines(source) == count

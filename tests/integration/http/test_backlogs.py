@@ -9,7 +9,6 @@ import pytest
 
 from rgd.adapters.http import paging
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Tokens
 from rgd.core.bounds import BacklogBounds, Bounds
 from rgd.core.policies.model import (
     BacklogAction,
@@ -20,7 +19,6 @@ from rgd.core.policies.model import (
     rate_of,
 )
 from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, LIMIT_BROKER
-from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import Door, open_door
 from tests.unit.adapters.http.small_daemon import UNIX_MS, SmallDaemon
 
@@ -294,29 +292,3 @@ async def test_a_page_of_evictions_ends_where_it_is_large(
     second = await door.call("GET", following)
     assert [one["topic"] for one in second.json] == [f"{EU}1"]
     assert "Link" not in second.headers
-
-
-@pytest.mark.parametrize(
-    ("scope", "allowed"),
-    [
-        (Scope.QUERY, {("PUT", PATH), ("DELETE", PATH), ("POST", "/v1/backlog")}),
-        (Scope.READ, {("GET", PATH), ("GET", "/v1/evictions"), ("GET", f"{PLACE}/eu/stats")}),
-    ],
-)
-async def test_a_broker_pushes_with_the_token_that_it_asks_with(
-    scope: Scope, allowed: set[tuple[str, str]]
-) -> None:
-    settings = HttpSettings(port=0, tokens=Tokens({digest_of("secret"): frozenset({scope})}))
-    calls: dict[tuple[str, str], object] = {
-        ("PUT", PATH): backlog(),
-        ("DELETE", PATH): None,
-        ("POST", "/v1/backlog"): [],
-        ("GET", PATH): None,
-        ("GET", "/v1/evictions"): None,
-        ("GET", f"{PLACE}/eu/stats"): None,
-        ("GET", CHECK): None,
-    }
-    async with open_door(settings) as door:
-        for (method, path), body in calls.items():
-            answer = await door.call(method, path, body, token="secret")
-            assert (answer.status != 403) == ((method, path) in allowed), (method, path)

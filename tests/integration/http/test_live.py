@@ -21,6 +21,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import call
+from tests.support.cases import cases
 from tests.support.relayed_server import RelayedServer
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.support.whole_daemon import HttpServer
@@ -90,16 +91,12 @@ async def test_a_stream_and_an_answer_are_the_same_snapshot(running: RunningDaem
     assert second == answer or second["number"] > answer["number"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "headers",
-    [
-        pytest.param(
-            b"Accept: application/json\r\nAccept: Text/Event-Stream\r\n", id="second Accept"
-        ),
-        pytest.param(
-            b"Accept: text/event-stream\r\nContent-Length: 2\r\n", id="a body that comes late"
-        ),
-    ],
+    {
+        "second Accept": (b"Accept: application/json\r\nAccept: Text/Event-Stream\r\n",),
+        "a body that comes late": (b"Accept: text/event-stream\r\nContent-Length: 2\r\n",),
+    },
 )
 def test_a_stream_is_for_whoever_accepts_it(running: RunningDaemon, headers: bytes) -> None:
     address = urlsplit(running.url)

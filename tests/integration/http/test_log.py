@@ -60,14 +60,6 @@ async def test_entries_come_as_a_broker_gives_them(folder: Path) -> None:
         assert peek_broker_entry_metadata(data) is None
 
 
-async def test_the_brokers_part_is_shown_where_the_setting_says_so(folder: Path) -> None:
-    for exposes in (False, True):
-        async with log_at(folder, exposes_metadata=exposes) as door:
-            entry = (await door.call("GET", f"{ENTRIES}?index=5&limit=1")).json["entries"][0]
-        shown = {"broker_timestamp": T0 + 50, "index": 5} if exposes else None
-        assert entry["broker_entry_metadata"] == shown
-
-
 async def test_a_reader_chooses_whether_it_sees_the_brokers_part(folder: Path) -> None:
     """PIP-70: the daemon's switch is the most that is allowed."""
     query = f"{ENTRIES}?index=5&limit=1&expose="

@@ -11,12 +11,12 @@ import pytest
 from rgd.adapters.http.forward import Asked
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.settings import HttpSettings
-from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.door import Scope
 from rgd.views.model import GroupView
 from tests.integration.http.door import Door, check, open_door, read_answer
+from tests.support.cases import cases
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 pytestmark = pytest.mark.slow
@@ -57,24 +57,18 @@ def nested(count: int) -> bytes:
     return b"[" + b",".join([item] * count) + b"]"
 
 
-@pytest.mark.parametrize(
-    ("body", "statuses", "least"),
-    [
-        pytest.param(b"[" + b",".join([b"{}"] * 1000) + b"]", {400}, 10, id="empty objects"),
-        pytest.param(nested(250), {400}, 4, id="nested faults"),
-        pytest.param(
+@cases(
+    "body, statuses, least",
+    {
+        "empty objects": (b"[" + b",".join([b"{}"] * 1000) + b"]", {400}, 10),
+        "nested faults": (nested(250), {400}, 4),
+        "unknown groups": (
             msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(1000)]),
             {404},
             10,
-            id="unknown groups",
         ),
-        pytest.param(
-            NEW_TOPICS,
-            {None},
-            10,
-            id="new topics",
-        ),
-    ],
+        "new topics": (NEW_TOPICS, {None}, 10),
+    },
 )
 async def test_others_are_answered_while_a_long_array_is(
     door: Door, body: bytes, statuses: set[int | None], least: int
@@ -84,42 +78,6 @@ async def test_others_are_answered_while_a_long_array_is(
     assert answer.status == 200
     assert {item.get("status") for item in answer.json} == statuses
     assert probes >= least
-
-
-async def test_eight_megabytes_of_empty_objects_are_refused(door: Door) -> None:
-    body = b"[" + b"{}," * 2_700_000 + b"{}]"
-
-    answer, _ = await probes_during(door, "POST", "/v1/acquire", body)
-
-    assert answer.status == 413
-    assert door.daemon.asked == []
-
-
-class Counting(SmallDaemon):
-    """Notes which question was asked while how many others had been answered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.door: Door | None = None
-        self.in_between: list[int] = []
-
-    def acquire(self, request: Request) -> Answer:
-        assert self.door is not None
-        self.in_between.append(len(self.door.observed))
-        return super().acquire(request)
-
-
-async def test_long_arrays_of_many_callers_let_others_in_after_each_slice() -> None:
-    daemon = Counting()
-    body = NEW_TOPICS
-    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
-        daemon.door = door
-        calls = [asyncio.ensure_future(door.send("POST", "/v1/acquire", body)) for _ in range(10)]
-        _, probes = await probes_during(door, "POST", "/v1/acquire", body)
-        answers = await asyncio.gather(*calls)
-
-    assert {len(answer.json) for answer in answers} == {1000}
-    assert probes >= 8
 
 
 # --- lists ---------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from tests.integration.pulsar_admin.script import (
     script,
 )
 from tests.support import components
+from tests.support.cases import cases
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import (
     CLUSTER,
@@ -152,25 +153,23 @@ def test_every_verb_is_tried() -> None:
     assert {" ".join(step.command.split()[:2]) for step in script()} == expected
 
 
-@pytest.mark.parametrize(
-    ("step", "printed", "fault"),
-    [
-        pytest.param(Step("get"), Both("5", "5"), "", id="the same"),
-        pytest.param(Step("get"), Both("5", "6"), "differs and is not listed", id="not listed"),
-        pytest.param(Step("get", LISTED, "0", "-1"), Both("0", "-1"), "", id="listed"),
-        pytest.param(
+@cases(
+    "step, printed, fault",
+    {
+        "the same": (Step("get"), Both("5", "5"), ""),
+        "not listed": (Step("get"), Both("5", "6"), "differs and is not listed"),
+        "listed": (Step("get", LISTED, "0", "-1"), Both("0", "-1"), ""),
+        "listed in vain": (
             Step("get", LISTED, "0", "-1"),
             Both("-1", "-1"),
             f"is listed and does not differ: {LISTED.value}",
-            id="listed in vain",
         ),
-        pytest.param(
+        "listed otherwise": (
             Step("get", LISTED, "0", "-1"),
             Both("0", "1"),
             f"differs in another way than listed: {Both('0', '-1')}",
-            id="listed otherwise",
         ),
-    ],
+    },
 )
 def test_a_difference_is_a_fault_unless_it_is_the_listed_one(
     step: Step, printed: Both, fault: str

@@ -15,6 +15,7 @@ from rgd.analysis import report, session
 from rgd.analysis.errors import JavaMissing, SparkMissing
 from rgd.analysis.session import require_java, require_master, require_spark
 from rgd.errors import ConfigError, Unavailable
+from tests.support.cases import cases
 from tests.support.log_maker import LogMaker, Usage
 
 
@@ -41,14 +42,12 @@ def test_a_java_that_is_new_enough_is_taken(
     assert require_java() == java
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        pytest.param('java version "1.8.0_402"', "is version 8", id="old"),
-        pytest.param(
-            "The operation couldn't be completed", "not a Java that runs", id="macOS stub"
-        ),
-    ],
+@cases(
+    "said, told",
+    {
+        "old": ('java version "1.8.0_402"', "is version 8"),
+        "macOS stub": ("The operation couldn't be completed", "not a Java that runs"),
+    },
 )
 def test_a_java_that_will_not_do_is_refused_with_the_remedy(
     java_that_says: Callable[[str], Path], said: str, told: str
@@ -111,16 +110,16 @@ def test_one_of_several_masters_is_enough() -> None:
         require_master(f"spark://127.0.0.1:1,127.0.0.1:{there.getsockname()[1]}")
 
 
-@pytest.mark.parametrize(
-    ("rounds", "round_ms", "expected"),
-    [
-        pytest.param(0, 1000, 1000, id="nothing"),
-        pytest.param(2000, 1000, 1000, id="a round is enough"),
-        pytest.param(2001, 1000, 2000, id="two rounds"),
-        pytest.param(86_400, 1000, 44_000, id="a day"),
-        pytest.param(8_640, 10_000, 50_000, id="a day of long rounds"),
-        pytest.param(36_000, 100, 18_000, id="short rounds"),
-    ],
+@cases(
+    "rounds, round_ms, expected",
+    {
+        "nothing": (0, 1000, 1000),
+        "a round is enough": (2000, 1000, 1000),
+        "two rounds": (2001, 1000, 2000),
+        "a day": (86_400, 1000, 44_000),
+        "a day of long rounds": (8_640, 10_000, 50_000),
+        "short rounds": (36_000, 100, 18_000),
+    },
 )
 def test_a_window_is_as_many_rounds_as_leave_2000_windows(
     rounds: int, round_ms: float, expected: int

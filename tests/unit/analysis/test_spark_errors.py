@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 
 from rgd.analysis.errors import AnalysisError
 from rgd.analysis.spark_errors import explained, spark_errors
+from tests.support.cases import cases
 
 OUT_OF_HEAP = """\
 An error occurred while calling o157.parquet.
@@ -41,30 +42,24 @@ pyarrow.lib.ArrowInvalid: 0 bytes
 """
 
 
-@pytest.mark.parametrize(
-    ("failure", "expected"),
-    [
-        pytest.param(
-            OUT_OF_HEAP, ("OutOfMemoryError", "SPARK_DRIVER_MEMORY", "--window-s"), id="heap"
-        ),
-        pytest.param(NO_RGD, ("No module named 'rgd'", "--py-files"), id="no rgd"),
-        pytest.param(
+@cases(
+    "failure, expected",
+    {
+        "heap": (OUT_OF_HEAP, ("OutOfMemoryError", "SPARK_DRIVER_MEMORY", "--window-s")),
+        "no rgd": (NO_RGD, ("No module named 'rgd'", "--py-files")),
+        "no pyarrow": (
             NO_RGD.replace("'rgd'", "'pyarrow'"),
             ("'pyarrow'", "install numpy, pyarrow"),
-            id="no pyarrow",
         ),
-        pytest.param(
+        "silent master": (
             "1 WARN no id | 2 ERROR Reason: All masters are unresponsive! Giving up.",
             ("Giving up", "correct --master"),
-            id="silent master",
         ),
-        pytest.param(JAVA_ENDED, ("Answer from Java", "master ended"), id="Java ended"),
-        pytest.param(
-            OTHER, ("java.io.IOException: No space left on device; free some",), id="other"
-        ),
-        pytest.param(OF_A_WORKER, ("ArrowInvalid: 0 bytes",), id="no name of an exception"),
-        pytest.param("", ("no message",), id="nothing"),
-    ],
+        "Java ended": (JAVA_ENDED, ("Answer from Java", "master ended")),
+        "other": (OTHER, ("java.io.IOException: No space left on device; free some",)),
+        "no name of an exception": (OF_A_WORKER, ("ArrowInvalid: 0 bytes",)),
+        "nothing": ("", ("no message",)),
+    },
 )
 def test_a_failure_is_one_line_with_cause_and_remedy(
     failure: str, expected: tuple[str, ...]

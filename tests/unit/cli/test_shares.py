@@ -8,25 +8,22 @@ import json
 import pytest
 
 from rgd.cli.shares import whole
+from tests.support.cases import cases
 from tests.unit.cli.conftest import Rgd
 
-CASES = [
-    pytest.param("residual", 100, "--admitted", [10, 50, 30], [20, 60, 40], id="residual"),
-    pytest.param("residual", 100, "--admitted", [120, 60], [66.667, 33.333], id="residual-over"),
-    pytest.param(
-        "proportional", 100, "--admitted", [10, 50, 30], [11.111, 55.556, 33.333], id="proportional"
-    ),
-    pytest.param("steal", 100, "--admitted", [80, 20], [80, 50], id="steal"),
-    pytest.param(
-        "steal", 100, "--admitted", [50, 30, 15, 5], [50, 30, 22.5, 27.5], id="steal-four"
-    ),
-    pytest.param("max-min", 100, "--wanted", [80, 20], [80, 20], id="no-waste"),
-    pytest.param("max-min", 100, "--wanted", [70, 70], [50, 50], id="fairness"),
-    pytest.param("max-min", 120, "--wanted", [1000, 50, 10], [60, 50, 10], id="doorman"),
-]
+CASES = {
+    "residual": ("residual", 100, "--admitted", [10, 50, 30], [20, 60, 40]),
+    "residual-over": ("residual", 100, "--admitted", [120, 60], [66.667, 33.333]),
+    "proportional": ("proportional", 100, "--admitted", [10, 50, 30], [11.111, 55.556, 33.333]),
+    "steal": ("steal", 100, "--admitted", [80, 20], [80, 50]),
+    "steal-four": ("steal", 100, "--admitted", [50, 30, 15, 5], [50, 30, 22.5, 27.5]),
+    "no-waste": ("max-min", 100, "--wanted", [80, 20], [80, 20]),
+    "fairness": ("max-min", 100, "--wanted", [70, 70], [50, 50]),
+    "doorman": ("max-min", 120, "--wanted", [1000, 50, 10], [60, 50, 10]),
+}
 
 
-@pytest.mark.parametrize(("policy", "quota", "flag", "rates", "shares"), CASES)
+@cases("policy, quota, flag, rates, shares", CASES)
 def test_json_has_the_shares_in_the_order_given(
     rgd: Rgd, policy: str, quota: int, flag: str, rates: list[int], shares: list[float]
 ) -> None:

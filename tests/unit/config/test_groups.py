@@ -19,6 +19,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import QUOTA_MAX
+from tests.support.cases import cases
 from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
 
 
@@ -48,35 +49,29 @@ def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
     assert snapshot.groups == {"gold": Group("gold"), "silver": Group("silver")}
 
 
-@pytest.mark.parametrize(
-    ("said", "quotas"),
-    [
-        pytest.param("{}", BacklogQuotas(), id="nothing"),
-        pytest.param("{size: {}}", BacklogQuotas(size=BacklogQuota()), id="no-limit"),
-        pytest.param(
+@cases(
+    "said, quotas",
+    {
+        "nothing": ("{}", BacklogQuotas()),
+        "no-limit": ("{size: {}}", BacklogQuotas(size=BacklogQuota())),
+        "zero-and-less-are-unlimited": (
             "{size: {limit_bytes: 0}, age: {limit_s: -5}}",
             BacklogQuotas(BacklogQuota(), BacklogQuota()),
-            id="zero-and-less-are-unlimited",
         ),
-        pytest.param(
+        "size": (
             "{size: {limit_bytes: 1e9, action: producer_exception}}",
             BacklogQuotas(BacklogQuota(1_000_000_000, -1, BacklogAction.REFUSE)),
-            id="size",
         ),
-        pytest.param(
-            "{age: {limit_s: 60}}", BacklogQuotas(age=BacklogQuota(age_s=60)), id="hold-by-default"
-        ),
-        pytest.param(
+        "hold-by-default": ("{age: {limit_s: 60}}", BacklogQuotas(age=BacklogQuota(age_s=60))),
+        "beyond-what-pulsar-can-say-is-unlimited": (
             "{size: {limit_bytes: 9223372036854775808}, age: {limit_s: 2147483648}}",
             BacklogQuotas(BacklogQuota(), BacklogQuota()),
-            id="beyond-what-pulsar-can-say-is-unlimited",
         ),
-        pytest.param(
+        "the-most-that-pulsar-can-say": (
             "{size: {limit_bytes: 9223372036854775807}, age: {limit_s: 2147483647}}",
             BacklogQuotas(BacklogQuota((1 << 63) - 1), BacklogQuota(age_s=(1 << 31) - 1)),
-            id="the-most-that-pulsar-can-say",
         ),
-    ],
+    },
 )
 def test_backlog_quotas_are_in_whole_bytes_and_seconds(
     tmp_path: Path, said: str, quotas: BacklogQuotas

@@ -14,14 +14,12 @@ from rgd.errors import Unavailable
 from rgd.wire import frame
 from rgd.wire.errors import (
     ChecksumMismatch,
-    Malformed,
-    Oversize,
     Reason,
-    TornFrame,
     WireError,
 )
 from rgd.wire.frame import BrokerEntryMetadata, Entry, decode_entry, encode_entry
 from tests.support import wire_values
+from tests.support.cases import cases, refused
 
 FRAMES = wire_values.vectors("entry_frames.json")["frames"]
 #: producer_name "p", sequence_id 1, publish_time 2.
@@ -107,18 +105,14 @@ def test_what_the_broker_adds_leaves_the_producers_bytes_as_they_are(
         assert frame.headers_and_payload(stamped) == bare
 
 
-@pytest.mark.parametrize(
-    ("broker", "hex_"),
-    [
-        pytest.param(
-            BrokerEntryMetadata(1_700_000_000_000, 41), "00000009 0880d095ffbc311029", id="both"
-        ),
-        pytest.param(
-            BrokerEntryMetadata(1_700_000_000_000), "00000007 0880d095ffbc31", id="timestamp"
-        ),
-        pytest.param(BrokerEntryMetadata(index=0), "00000002 1000", id="index-0"),
-        pytest.param(BrokerEntryMetadata(), "00000000", id="empty"),
-    ],
+@cases(
+    "broker, hex_",
+    {
+        "both": (BrokerEntryMetadata(1_700_000_000_000, 41), "00000009 0880d095ffbc311029"),
+        "timestamp": (BrokerEntryMetadata(1_700_000_000_000), "00000007 0880d095ffbc31"),
+        "index-0": (BrokerEntryMetadata(index=0), "00000002 1000"),
+        "empty": (BrokerEntryMetadata(), "00000000"),
+    },
 )
 def test_the_brokers_part_is_as_pulsars_code_has_it(broker: BrokerEntryMetadata, hex_: str) -> None:
     head = b"\x0e\x02" + bytes.fromhex(hex_)
@@ -142,49 +136,33 @@ def test_fields_of_the_brokers_part_that_rgd_does_not_know_travel_along() -> Non
     assert encode_entry(entry) == data
 
 
-BROKEN = [
-    pytest.param(b"", TornFrame, Reason.TORN, id="empty"),
-    pytest.param(b"\x0e", TornFrame, Reason.TORN, id="half-a-magic"),
-    pytest.param(b"\x0e\x02\x00\x00", TornFrame, Reason.TORN, id="broker-size-cut"),
-    pytest.param(b"\x0e\x02" + u32(3) + b"\x10", TornFrame, Reason.TORN, id="broker-part-cut"),
-    pytest.param(b"\x0e\x02" + u32(U32_MAX), Oversize, Reason.OVERSIZE, id="broker-size-negative"),
-    pytest.param(
-        b"\x0e\x02" + u32(1) + b"\x08", Malformed, Reason.UNPARSABLE, id="broker-part-bad"
-    ),
-    pytest.param(b"\x0e\x02" + u32(0), TornFrame, Reason.TORN, id="nothing-behind-broker-part"),
-    pytest.param(b"\x0e\x01\x00\x00", TornFrame, Reason.TORN, id="checksum-cut"),
-    pytest.param(b"\x0e\x01" + u32(0), TornFrame, Reason.TORN, id="nothing-behind-checksum"),
-    pytest.param(
-        checksummed(plain(METADATA))[:-1] + b"\x03",
-        ChecksumMismatch,
-        Reason.CHECKSUM,
-        id="one-byte-changed",
-    ),
-    pytest.param(u32(99) + METADATA, TornFrame, Reason.TORN, id="metadata-cut"),
-    pytest.param(checksummed(u32(99)), TornFrame, Reason.TORN, id="metadata-cut-checksummed"),
-    pytest.param(u32(U32_MAX), Oversize, Reason.OVERSIZE, id="metadata-size-negative"),
-    pytest.param(plain(b"\x0a\x05"), Malformed, Reason.UNPARSABLE, id="metadata-bad"),
-    pytest.param(plain(b"\x0a\x01p"), Malformed, Reason.MISSING, id="required-field-missing"),
-    pytest.param(
-        plain(METADATA + b"\x22\x03\x0a\x01k"), Malformed, Reason.MISSING, id="property-no-value"
-    ),
-    pytest.param(
-        plain(b"\x0a\x01\xff\x10\x01\x18\x02"), Malformed, Reason.BAD_NAME, id="name-not-utf8"
-    ),
-    pytest.param(
-        plain(METADATA, bytes(frame.PAYLOAD_MAX + 1)), Oversize, Reason.OVERSIZE, id="payload-large"
-    ),
-    pytest.param(bytes(frame.ENTRY_MAX + 1), Oversize, Reason.OVERSIZE, id="entry-large"),
-]
+BROKEN = {
+    "empty": (b"", Reason.TORN),
+    "half-a-magic": (b"\x0e", Reason.TORN),
+    "broker-size-cut": (b"\x0e\x02\x00\x00", Reason.TORN),
+    "broker-part-cut": (b"\x0e\x02" + u32(3) + b"\x10", Reason.TORN),
+    "broker-size-negative": (b"\x0e\x02" + u32(U32_MAX), Reason.OVERSIZE),
+    "broker-part-bad": (b"\x0e\x02" + u32(1) + b"\x08", Reason.UNPARSABLE),
+    "nothing-behind-broker-part": (b"\x0e\x02" + u32(0), Reason.TORN),
+    "checksum-cut": (b"\x0e\x01\x00\x00", Reason.TORN),
+    "nothing-behind-checksum": (b"\x0e\x01" + u32(0), Reason.TORN),
+    "one-byte-changed": (checksummed(plain(METADATA))[:-1] + b"\x03", Reason.CHECKSUM),
+    "metadata-cut": (u32(99) + METADATA, Reason.TORN),
+    "metadata-cut-checksummed": (checksummed(u32(99)), Reason.TORN),
+    "metadata-size-negative": (u32(U32_MAX), Reason.OVERSIZE),
+    "metadata-bad": (plain(b"\x0a\x05"), Reason.UNPARSABLE),
+    "required-field-missing": (plain(b"\x0a\x01p"), Reason.MISSING),
+    "property-no-value": (plain(METADATA + b"\x22\x03\x0a\x01k"), Reason.MISSING),
+    "name-not-utf8": (plain(b"\x0a\x01\xff\x10\x01\x18\x02"), Reason.BAD_NAME),
+    "payload-large": (plain(METADATA, bytes(frame.PAYLOAD_MAX + 1)), Reason.OVERSIZE),
+    "entry-large": (bytes(frame.ENTRY_MAX + 1), Reason.OVERSIZE),
+}
 
 
-@pytest.mark.parametrize(("data", "error", "reason"), BROKEN)
-def test_what_is_no_entry_is_refused_with_its_reason(
-    data: bytes, error: type[WireError], reason: Reason
-) -> None:
-    with pytest.raises(error) as caught:
+@cases("data, reason", BROKEN)
+def test_what_is_no_entry_is_refused_with_its_reason(data: bytes, reason: Reason) -> None:
+    with refused(reason):
         decode_entry(data)
-    assert caught.value.reason is reason
 
 
 @pytest.mark.parametrize("at", range(len(bytes.fromhex(FRAMES[5]["frame_hex"]))))
@@ -201,27 +179,20 @@ def test_a_mismatch_says_where_the_checksum_is() -> None:
     assert caught.value.offset == data.index(b"\x0e\x01") + 2
 
 
-UNWRITABLE = [
-    pytest.param(Entry("p", -1, 2), Reason.BAD_NUMBER, id="sequence-negative"),
-    pytest.param(Entry("p", 1, 1 << 64), Reason.BAD_NUMBER, id="time-large"),
-    pytest.param(Entry("\ud800", 1, 2), Reason.BAD_NAME, id="name-no-unicode"),
-    pytest.param(
-        Entry("p", 1, 2, broker=BrokerEntryMetadata(index=-1)),
-        Reason.BAD_NUMBER,
-        id="index-negative",
-    ),
-    pytest.param(
-        Entry("p", 1, 2, bytes(frame.PAYLOAD_MAX + 1)), Reason.OVERSIZE, id="payload-large"
-    ),
-    pytest.param(Entry("p" * frame.METADATA_MAX, 1, 2), Reason.OVERSIZE, id="metadata-large"),
-]
+UNWRITABLE = {
+    "sequence-negative": (Entry("p", -1, 2), Reason.BAD_NUMBER),
+    "time-large": (Entry("p", 1, 1 << 64), Reason.BAD_NUMBER),
+    "name-no-unicode": (Entry("\ud800", 1, 2), Reason.BAD_NAME),
+    "index-negative": (Entry("p", 1, 2, broker=BrokerEntryMetadata(index=-1)), Reason.BAD_NUMBER),
+    "payload-large": (Entry("p", 1, 2, bytes(frame.PAYLOAD_MAX + 1)), Reason.OVERSIZE),
+    "metadata-large": (Entry("p" * frame.METADATA_MAX, 1, 2), Reason.OVERSIZE),
+}
 
 
-@pytest.mark.parametrize(("entry", "reason"), UNWRITABLE)
+@cases("entry, reason", UNWRITABLE)
 def test_what_could_not_be_read_back_is_not_written(entry: Entry, reason: Reason) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         encode_entry(entry)
-    assert caught.value.reason is reason
 
 
 def test_the_slow_checksum_is_refused_with_the_remedy() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, Pair
-from rgd.wire.errors import Reason, WireError
+from rgd.wire.errors import Reason
 from rgd.wire.keys import ROWS_MAX
 from rgd.wire.pulsar_usage import (
     REPORT_MAX,
@@ -20,6 +20,7 @@ from rgd.wire.pulsar_usage import (
     encode_stock_reports,
 )
 from tests.support import wire_values
+from tests.support.cases import cases, refused
 
 CAPTURES = wire_values.vectors("pulsar_usage_reports.json")["reports"]
 BROKER = b"\x0a\x01b"
@@ -75,66 +76,53 @@ def test_storage_comes_back() -> None:
     assert decode_stock_report(encode_stock_report(report)) == report
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        pytest.param(b"\xff", Reason.UNPARSABLE, id="no-protobuf"),
-        pytest.param(b"", Reason.MISSING, id="no-broker"),
-        pytest.param(BROKER + b"\x12\x00", Reason.MISSING, id="no-owner"),
-        pytest.param(BROKER + b"\x12\x05\x0a\x01g\x12\x00", Reason.MISSING, id="no-counts"),
-        pytest.param(b"\x0a\x00", Reason.BAD_NAME, id="broker-empty"),
-        pytest.param(b"\x0a\x01\xff", Reason.BAD_NAME, id="broker-not-utf8"),
-        pytest.param(BROKER + b"\x12\x03\x0a\x01\xff", Reason.BAD_NAME, id="owner-not-utf8"),
-        pytest.param(BROKER + b"\x12\x03\x0a\x01\x00", Reason.BAD_NAME, id="owner-unprintable"),
-        pytest.param(
+@cases(
+    "data, reason",
+    {
+        "no-protobuf": (b"\xff", Reason.UNPARSABLE),
+        "no-broker": (b"", Reason.MISSING),
+        "no-owner": (BROKER + b"\x12\x00", Reason.MISSING),
+        "no-counts": (BROKER + b"\x12\x05\x0a\x01g\x12\x00", Reason.MISSING),
+        "broker-empty": (b"\x0a\x00", Reason.BAD_NAME),
+        "broker-not-utf8": (b"\x0a\x01\xff", Reason.BAD_NAME),
+        "owner-not-utf8": (BROKER + b"\x12\x03\x0a\x01\xff", Reason.BAD_NAME),
+        "owner-unprintable": (BROKER + b"\x12\x03\x0a\x01\x00", Reason.BAD_NAME),
+        "bytes-large": (
             BROKER + b"\x12\x12\x0a\x01g\x12\x0d\x08" + b"\xff" * 9 + b"\x01\x10\x00",
             Reason.BAD_NUMBER,
-            id="bytes-large",
         ),
-        pytest.param(
+        "storage-large": (
             BROKER + b"\x12\x10\x0a\x01g\x22\x0b\x08" + b"\xff" * 9 + b"\x01",
             Reason.BAD_NUMBER,
-            id="storage-large",
         ),
-        pytest.param(bytes(REPORT_MAX + 1), Reason.OVERSIZE, id="large"),
-        pytest.param(
-            BROKER + b"\x12\x03\x0a\x01g" * (ROWS_MAX + 1), Reason.OVERSIZE, id="groups-many"
-        ),
+        "large": (bytes(REPORT_MAX + 1), Reason.OVERSIZE),
+        "groups-many": (BROKER + b"\x12\x03\x0a\x01g" * (ROWS_MAX + 1), Reason.OVERSIZE),
         # A million groups without a name.
-        pytest.param(BROKER + b"\x12\x00" * (1 << 20), Reason.MISSING, id="groups-empty"),
-        pytest.param(BROKER + b"\x12\x03", Reason.UNPARSABLE, id="torn"),
-    ],
+        "groups-empty": (BROKER + b"\x12\x00" * (1 << 20), Reason.MISSING),
+        "torn": (BROKER + b"\x12\x03", Reason.UNPARSABLE),
+    },
 )
 def test_what_is_no_report_is_refused_with_its_reason(data: bytes, reason: Reason) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         decode_stock_report(data)
-    assert caught.value.reason is reason
 
 
-@pytest.mark.parametrize(
-    ("report", "reason"),
-    [
-        pytest.param(StockReport(""), Reason.BAD_NAME, id="broker-empty"),
-        pytest.param(StockReport("b", (GroupUsage(""),)), Reason.BAD_NAME, id="group-empty"),
-        pytest.param(
-            StockReport("b", (GroupUsage("g", Pair(-1, 0)),)), Reason.BAD_NUMBER, id="negative"
-        ),
-        pytest.param(
+@cases(
+    "report, reason",
+    {
+        "broker-empty": (StockReport(""), Reason.BAD_NAME),
+        "group-empty": (StockReport("b", (GroupUsage(""),)), Reason.BAD_NAME),
+        "negative": (StockReport("b", (GroupUsage("g", Pair(-1, 0)),)), Reason.BAD_NUMBER),
+        "storage-large": (
             StockReport("b", (GroupUsage("g", storage_bytes=COUNT_MAX + 1),)),
             Reason.BAD_NUMBER,
-            id="storage-large",
         ),
-        pytest.param(
-            StockReport("b", (GroupUsage("g"),) * (ROWS_MAX + 1)), Reason.OVERSIZE, id="groups-many"
-        ),
-        pytest.param(
-            StockReport("b", (GroupUsage("g" * 500),) * 9_000), Reason.OVERSIZE, id="large"
-        ),
-    ],
+        "groups-many": (StockReport("b", (GroupUsage("g"),) * (ROWS_MAX + 1)), Reason.OVERSIZE),
+        "large": (StockReport("b", (GroupUsage("g" * 500),) * 9_000), Reason.OVERSIZE),
+    },
 )
 def test_what_stock_brokers_could_not_use_is_not_written(
     report: StockReport, reason: Reason
 ) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         encode_stock_report(report)
-    assert caught.value.reason is reason

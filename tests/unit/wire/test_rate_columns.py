@@ -12,8 +12,9 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import rate_columns
-from rgd.wire.errors import Malformed, Reason
+from rgd.wire.errors import Reason
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
+from tests.support.cases import cases, refused
 
 ROWS = UsageColumns.of(
     UsageRow("gold", Kind.PUBLISH, 3, Pair(40_000, 5_000_000), Pair(60_000, 7_000_000)),
@@ -40,33 +41,27 @@ def test_rows_of_another_precision_are_not_written(column: str) -> None:
     off = {column: np.array([[1_001, 1]] * len(ROWS))}
     proto = ColumnsProto()
     rows = replace(ROWS, **off)  # type: ignore[arg-type]  # columns of numbers
-    with pytest.raises(Malformed) as caught:
+    with refused(Reason.BAD_NUMBER):
         rate_columns.write(rows, proto)
-    assert caught.value.reason is Reason.BAD_NUMBER
     assert proto == ColumnsProto()
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        pytest.param({"admitted_high": b"\0" * 7}, Reason.BAD_COLUMNS, id="high-short"),
-        pytest.param({"admitted_low": b"\0" * 9}, Reason.BAD_COLUMNS, id="low-long"),
-        pytest.param({"admitted_low": b""}, Reason.BAD_COLUMNS, id="low-missing"),
-        pytest.param({"admitted_high": b"\xff" * 8}, Reason.BAD_NUMBER, id="no-code"),
-        pytest.param({"unmet_high": b"\1" * 9}, Reason.BAD_COLUMNS, id="unmet-long"),
-        pytest.param({"unmet_low": b"\1" * 2}, Reason.BAD_COLUMNS, id="unmet-low-short"),
-        pytest.param(
-            {"unmet_high": b"\xff" * 8, "unmet_low": b"\xfe" * 8}, Reason.BAD_NUMBER, id="beyond"
-        ),
-        pytest.param(
-            {"unmet_high": b"\xff" * 8, "unmet_low": b"\0" * 8}, Reason.BAD_NUMBER, id="below"
-        ),
-    ],
+@cases(
+    "changes, reason",
+    {
+        "high-short": ({"admitted_high": b"\0" * 7}, Reason.BAD_COLUMNS),
+        "low-long": ({"admitted_low": b"\0" * 9}, Reason.BAD_COLUMNS),
+        "low-missing": ({"admitted_low": b""}, Reason.BAD_COLUMNS),
+        "no-code": ({"admitted_high": b"\xff" * 8}, Reason.BAD_NUMBER),
+        "unmet-long": ({"unmet_high": b"\1" * 9}, Reason.BAD_COLUMNS),
+        "unmet-low-short": ({"unmet_low": b"\1" * 2}, Reason.BAD_COLUMNS),
+        "beyond": ({"unmet_high": b"\xff" * 8, "unmet_low": b"\xfe" * 8}, Reason.BAD_NUMBER),
+        "below": ({"unmet_high": b"\xff" * 8, "unmet_low": b"\0" * 8}, Reason.BAD_NUMBER),
+    },
 )
 def test_what_is_no_code_is_refused(changes: dict[str, bytes], reason: Reason) -> None:
     proto = written()
     for name, data in changes.items():
         setattr(proto, name, data)
-    with pytest.raises(Malformed) as caught:
+    with refused(reason):
         rate_columns.read(proto, len(ROWS))
-    assert caught.value.reason is reason

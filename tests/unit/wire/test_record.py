@@ -13,9 +13,10 @@ from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire import record, record_pb2
-from rgd.wire.errors import Reason, UnknownVersion, WireError
+from rgd.wire.errors import Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry, decode_entry, encode_entry
 from rgd.wire.log_records import LogReader
+from tests.support.cases import cases, refused
 from tests.support.columns import shares_of
 from tests.support.records import decoded, encoded
 from tests.support.wire_values import varints
@@ -127,90 +128,79 @@ def incarnations(*values: int) -> record_pb2.RoundRecord:
     return written
 
 
-@pytest.mark.parametrize(
-    ("written", "reason"),
-    [
-        pytest.param(proto(broker=""), Reason.BAD_NAME, id="no-broker"),
-        pytest.param(proto(sequence=COUNT_MAX + 1), Reason.BAD_NUMBER, id="sequence-large"),
-        pytest.param(proto(period_ns=COUNT_MAX + 1), Reason.BAD_NUMBER, id="period-large"),
-        pytest.param(columns(policy=[4]), Reason.BAD_NUMBER, id="policy-unknown"),
-        pytest.param(columns(policy=[256]), Reason.BAD_NUMBER, id="policy-far"),
-        pytest.param(columns(quota_bytes=[1, 2]), Reason.BAD_COLUMNS, id="quota-long"),
-        pytest.param(columns(share_bytes=[COUNT_MAX]), Reason.BAD_NUMBER, id="share-large"),
-        pytest.param(columns(topics=[COUNT_MAX + 1]), Reason.BAD_NUMBER, id="topics-large"),
-        pytest.param(columns(sent=[1]), Reason.BAD_NUMBER, id="sent-twice"),
-        pytest.param(columns(sent=[0, 1]), Reason.BAD_COLUMNS, id="sent-long"),
-        pytest.param(
-            columns(admitted_bytes_total=[COUNT_MAX + 1]), Reason.BAD_NUMBER, id="total-large"
-        ),
-        pytest.param(columns(slots=[1]), Reason.BAD_NUMBER, id="slot-not-given"),
-        pytest.param(columns(wanted_bytes_total=[1, 1]), Reason.BAD_COLUMNS, id="total-long"),
-        pytest.param(columns(admitted_messages=[COUNT_MAX]), Reason.BAD_NUMBER, id="counted-large"),
-        pytest.param(proto(weight=1_000_000_001), Reason.BAD_NUMBER, id="weight-large"),
-        pytest.param(peers("b2"), Reason.DUPLICATE, id="peer-twice"),
-        pytest.param(incarnations(1, 2, 3), Reason.BAD_STRUCTURE, id="incarnations-many"),
-        pytest.param(incarnations(1), Reason.BAD_STRUCTURE, id="incarnations-few"),
-        pytest.param(proto(ended_ns=COUNT_MAX + 1), Reason.BAD_NUMBER, id="end-large"),
-        pytest.param(peers(""), Reason.BAD_NAME, id="peer-unnamed"),
-        pytest.param(
+@cases(
+    "written, reason",
+    {
+        "no-broker": (proto(broker=""), Reason.BAD_NAME),
+        "sequence-large": (proto(sequence=COUNT_MAX + 1), Reason.BAD_NUMBER),
+        "period-large": (proto(period_ns=COUNT_MAX + 1), Reason.BAD_NUMBER),
+        "policy-unknown": (columns(policy=[4]), Reason.BAD_NUMBER),
+        "policy-far": (columns(policy=[256]), Reason.BAD_NUMBER),
+        "quota-long": (columns(quota_bytes=[1, 2]), Reason.BAD_COLUMNS),
+        "share-large": (columns(share_bytes=[COUNT_MAX]), Reason.BAD_NUMBER),
+        "topics-large": (columns(topics=[COUNT_MAX + 1]), Reason.BAD_NUMBER),
+        "sent-twice": (columns(sent=[1]), Reason.BAD_NUMBER),
+        "sent-long": (columns(sent=[0, 1]), Reason.BAD_COLUMNS),
+        "total-large": (columns(admitted_bytes_total=[COUNT_MAX + 1]), Reason.BAD_NUMBER),
+        "slot-not-given": (columns(slots=[1]), Reason.BAD_NUMBER),
+        "total-long": (columns(wanted_bytes_total=[1, 1]), Reason.BAD_COLUMNS),
+        "counted-large": (columns(admitted_messages=[COUNT_MAX]), Reason.BAD_NUMBER),
+        "weight-large": (proto(weight=1_000_000_001), Reason.BAD_NUMBER),
+        "peer-twice": (peers("b2"), Reason.DUPLICATE),
+        "incarnations-many": (incarnations(1, 2, 3), Reason.BAD_STRUCTURE),
+        "incarnations-few": (incarnations(1), Reason.BAD_STRUCTURE),
+        "end-large": (proto(ended_ns=COUNT_MAX + 1), Reason.BAD_NUMBER),
+        "peer-unnamed": (peers(""), Reason.BAD_NAME),
+        "peers-many": (
             peers(*(f"p{number}" for number in range(record.PEERS_MAX))),
             Reason.OVERSIZE,
-            id="peers-many",
         ),
-    ],
+    },
 )
 def test_what_is_no_record_is_refused_with_its_reason(
     written: record_pb2.RoundRecord, reason: Reason
 ) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         decoded(written.SerializeToString())
-    assert caught.value.reason is reason
 
 
-@pytest.mark.parametrize(
-    ("payload", "reason"),
-    [
-        pytest.param(b"\xff", Reason.UNPARSABLE, id="no-protobuf"),
-        pytest.param(bytes(PAYLOAD_MAX + 1), Reason.OVERSIZE, id="large"),
-    ],
+@cases(
+    "payload, reason",
+    {
+        "no-protobuf": (b"\xff", Reason.UNPARSABLE),
+        "large": (bytes(PAYLOAD_MAX + 1), Reason.OVERSIZE),
+    },
 )
 def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         decoded(payload)
-    assert caught.value.reason is reason
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        pytest.param(replace(RECORD, rows=shares_of(ROW, ROW)), Reason.DUPLICATE, id="row-twice"),
-        pytest.param(
-            replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE, id="peer-twice"
-        ),
-        pytest.param(replace(RECORD, peers=(("b", -1),)), Reason.BAD_NUMBER, id="peer-negative"),
-        pytest.param(replace(RECORD, sender=Sender("b", -1)), Reason.BAD_NUMBER, id="incarnation"),
-        pytest.param(
+@cases(
+    "value, reason",
+    {
+        "row-twice": (replace(RECORD, rows=shares_of(ROW, ROW)), Reason.DUPLICATE),
+        "peer-twice": (replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE),
+        "peer-negative": (replace(RECORD, peers=(("b", -1),)), Reason.BAD_NUMBER),
+        "incarnation": (replace(RECORD, sender=Sender("b", -1)), Reason.BAD_NUMBER),
+        "share": (
             replace(RECORD, rows=shares_of(replace(ROW, share=(-2, None)))),
             Reason.BAD_NUMBER,
-            id="share",
         ),
-        pytest.param(
+        "quota-large": (
             replace(RECORD, rows=shares_of(replace(ROW, quota=(None, COUNT_MAX)))),
             Reason.BAD_NUMBER,
-            id="quota-large",
         ),
-        pytest.param(
+        "policy-unknown": (
             replace(RECORD, rows=replace(RECORD.rows, policies=np.array([4], np.uint8))),
             Reason.BAD_NUMBER,
-            id="policy-unknown",
         ),
-        pytest.param(replace(RECORD, weight=0), Reason.BAD_NUMBER, id="weight-0"),
-        pytest.param(
+        "weight-0": (replace(RECORD, weight=0), Reason.BAD_NUMBER),
+        "refused": (
             replace(RECORD, rows=shares_of(replace(ROW, refused=Pair(0, -1)))),
             Reason.BAD_NUMBER,
-            id="refused",
         ),
-        pytest.param(
+        "large": (
             replace(
                 RECORD,
                 rows=shares_of(
@@ -221,11 +211,9 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
                 ),
             ),
             Reason.OVERSIZE,
-            id="large",
         ),
-    ],
+    },
 )
 def test_what_could_not_be_read_back_is_not_written(value: RoundRecord, reason: Reason) -> None:
-    with pytest.raises(WireError) as caught:
+    with refused(reason):
         encoded(value)
-    assert caught.value.reason is reason

@@ -19,6 +19,7 @@ from rgd.core.policies.model import (
     Rates,
 )
 from rgd.ports.stock import StockNamespace, StockRefused
+from tests.support.cases import cases
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED
 
 ORDERS = RECORDED["namespaces/acme/orders"]["body"]
@@ -55,17 +56,17 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("<html><body>Login</body></html>", id="html"),
-        pytest.param("[]", id="a list"),
-        pytest.param("null", id="null"),
-        pytest.param("{}", id="an object of nobody"),
-        pytest.param('{"reason":"no"}', id="a complaint"),
-        pytest.param(orders(resource_group_name=7), id="a group that is a number"),
-        pytest.param(orders(publishMaxMessageRate=[]), id="rates that are a list"),
-        pytest.param(
+    {
+        "html": ("<html><body>Login</body></html>",),
+        "a list": ("[]",),
+        "null": ("null",),
+        "an object of nobody": ("{}",),
+        "a complaint": ('{"reason":"no"}',),
+        "a group that is a number": (orders(resource_group_name=7),),
+        "rates that are a list": (orders(publishMaxMessageRate=[]),),
+        "a rate that is a text": (
             orders(
                 publishMaxMessageRate={
                     "standalone": {
@@ -74,15 +75,13 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
                     }
                 }
             ),
-            id="a rate that is a text",
         ),
-        pytest.param(orders(topicDispatchRate={"standalone": {}}), id="a rate without numbers"),
-        pytest.param(
+        "a rate without numbers": (orders(topicDispatchRate={"standalone": {}}),),
+        "an action that nobody knows": (
             orders(backlog_quota_map={"message_age": {"limitTime": 1, "policy": "hope"}}),
-            id="an action that nobody knows",
         ),
-        pytest.param(ORDERS[:-5], id="cut off"),
-    ],
+        "cut off": (ORDERS[:-5],),
+    },
 )
 def test_what_is_no_namespace_is_refused_whole(body: str) -> None:
     with pytest.raises(msgspec.MsgspecError):

@@ -3,10 +3,9 @@
 Not covered: where snapshots come from, and the buckets (tests/unit/core/buckets).
 """
 
-import pytest
-
 from rgd.core.policies.model import Attachments, Group, Limits, LocalLimit
 from rgd.core.policies.snapshot import PolicySnapshot
+from tests.support.cases import cases
 from tests.unit.core.values import NAMESPACE, TOPIC
 
 SNAPSHOT = PolicySnapshot(
@@ -19,18 +18,16 @@ SNAPSHOT = PolicySnapshot(
 )
 
 
-@pytest.mark.parametrize(
-    ("namespace", "topic", "groups"),
-    [
-        pytest.param(NAMESPACE, TOPIC, ["topic", "namespace", "tenant"], id="narrowest-first"),
-        pytest.param(NAMESPACE, None, ["namespace", "tenant"], id="no-topic"),
-        pytest.param(
-            NAMESPACE, "persistent://acme/orders/twice", ["namespace", "tenant"], id="each-once"
-        ),
-        pytest.param("acme/plain", None, ["tenant"], id="a-group-that-does-not-exist-yet"),
-        pytest.param("other/x", "persistent://other/x/y", [], id="nothing"),
-        pytest.param(None, TOPIC, ["topic"], id="no-namespace"),
-    ],
+@cases(
+    "namespace, topic, groups",
+    {
+        "narrowest-first": (NAMESPACE, TOPIC, ["topic", "namespace", "tenant"]),
+        "no-topic": (NAMESPACE, None, ["namespace", "tenant"]),
+        "each-once": (NAMESPACE, "persistent://acme/orders/twice", ["namespace", "tenant"]),
+        "a-group-that-does-not-exist-yet": ("acme/plain", None, ["tenant"]),
+        "nothing": ("other/x", "persistent://other/x/y", []),
+        "no-namespace": (None, TOPIC, ["topic"]),
+    },
 )
 def test_each_distinct_group_charges(
     namespace: str | None, topic: str | None, groups: list[str]
