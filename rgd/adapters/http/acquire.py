@@ -22,6 +22,8 @@ from msgspec.structs import astuple
 from rgd.adapters.http.answers import (
     AcquireAnswer,
     ItemFault,
+    Reason,
+    TooLargeAnswer,
     UnknownAnswer,
     answer_of,
     backlog_answer,
@@ -34,6 +36,7 @@ from rgd.adapters.http.answers import (
 )
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
@@ -41,6 +44,7 @@ from rgd.adapters.http.shadow import Shadow, shadow_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SHORT_BYTES, SLICE_WORK, Turns
+from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
 from rgd.core.buckets.decision import (
     NOTHING,
     Answer,
@@ -63,7 +67,7 @@ from rgd.core.policies.names import (
 from rgd.core.units import Kind, Pair
 from rgd.errors import RgdError
 from rgd.ports.answers import Answers
-from rgd.ports.door import Ungoverned
+from rgd.ports.door import Scope, Ungoverned
 
 #: Names remembered; the one not asked for longest goes. At most some 50 MB of longest names.
 NAMES_MAX: Final = 16_384
@@ -115,8 +119,24 @@ class Acquire:
         #: Faulty items of arrays so far, by status: bad input that no status line shows.
         self.item_faults: Counter[int] = Counter()
 
+    @Endpoint(
+        "POST",
+        "/v1/acquire",
+        Scope.QUERY,
+        {
+            200: ResponseSpec(
+                AnyOf((AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))),
+                "Granted, whole or in part; for an array the answers in order.",
+                headers_if_any=GRANT_HEADERS,
+            ),
+            413: AnyOf((TooLargeAnswer, Reason)),
+            **TAKING,
+        },
+        (404,),
+        body=AnyOf((AcquireBody, ArrayOf(AcquireBody))),
+    )
     def answer(self, call: Call) -> Answering:
-        """Answer an object with an answer, an array with an array of answers."""
+        """May so much pass? One question, or many in an array."""
         body = call.body
         if body[:1] != b"{" and is_array(body):
             return self._answer_many(body)
@@ -290,7 +310,7 @@ def name_of(asked: AcquireBody | SettleBody | LeaseBody) -> Name:
     kind = Kind.PUBLISH if asked.kind is UNSET else asked.kind
     names = (asked.namespace, asked.topic, asked.subscription)
     if asked.group is UNSET:
-        return kind, None, *_full_names(asked.tenant, *names)
+        return kind, None, *full_names(asked.tenant, *names)
     if asked.tenant is not UNSET or asked.namespace is not UNSET:
         raise BadBody("group: expected either group, or tenant and namespace, got both")
     return kind, asked.group, *_names_beside_group(asked.group, *names[1:])
@@ -377,7 +397,12 @@ _Names = tuple[str | None, str | None, str | None]
 
 
 @lru_cache(maxsize=NAMES_MAX)
-def _full_names(tenant: _Given, namespace: _Given, topic: _Given, subscription: _Given) -> _Names:
+def full_names(tenant: _Given, namespace: _Given, topic: _Given, subscription: _Given) -> _Names:
+    """Namespace, topic and subscription in full, of what is said of them.
+
+    Raises:
+        BadBody, InvalidName: a name is missing, malformed, or contradicts another.
+    """
     if tenant is UNSET:
         raise BadBody("tenant: expected a tenant and a namespace, or a group, got nothing")
     if namespace is UNSET:

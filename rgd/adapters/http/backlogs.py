@@ -15,17 +15,16 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from rgd.adapters.http.answers import ItemReason, Reason, item_reason
+from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec, read
-from rgd.adapters.http.paging import PAGE_QUERY, page_reply
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
+from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.plane_errors import STATUS, BacklogsFull, Missing
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE
 from rgd.core.backlog.model import (
     EVENT_TOPICS_MAX,
     Ledger,
@@ -42,7 +41,6 @@ from rgd.ports.door import Scope
 from rgd.views.backlog import BacklogView, BlockedView, EvictionView
 
 _TOPIC: Final = "/v1/topics/{tenant}/{namespace}/{topic}/backlog"
-_ALL: Final = "/v1/backlog"
 _EVICTIONS: Final = "/v1/evictions"
 
 _body = BodyDecoder(BacklogBody)
@@ -77,14 +75,22 @@ class Backlogs:
         self._door = door
         self._batch_max = settings.batch_max
 
+    @Endpoint("PUT", _TOPIC, Scope.QUERY, {200: PushAnswer}, body=BacklogBody)
     async def put(self, call: Call) -> Reply:
-        """Take one topic's backlog."""
+        """A topic's broker says how its backlog stands; learns what to skip, and whether to publish."""
         report = self._report_of(_topic_of(call), _body.decode(call.body))
         self._door.report((report,))
         return json_reply(self._answer(report))
 
+    @Endpoint(
+        "POST",
+        "/v1/backlog",
+        Scope.QUERY,
+        {200: ArrayOf(AnyOf((PushAnswer, ItemReason)))},
+        body=ArrayOf(BacklogItem),
+    )
     async def post(self, call: Call) -> Reply:
-        """Take an array of them; answers in order."""
+        """The same for many topics, in an array; answers in order."""
         items = _array.read(call.body, self._batch_max)
         answers: list[PushAnswer | ItemReason] = []
         for begin in range(0, len(items), EVENT_TOPICS_MAX):
@@ -92,29 +98,33 @@ class Backlogs:
             await asyncio.sleep(0)
         return json_reply(answers)
 
+    @Endpoint("GET", _TOPIC, Scope.READ, {200: BacklogView}, (404,))
     async def get(self, call: Call) -> Reply:
-        """One topic's backlog."""
+        """A topic's backlog, its oldest message as the last check found it, and its quota."""
         topic = _topic_of(call)
         view = self._door.backlog(topic)
         if view is None:
             raise _missing(topic)
         return json_reply(view)
 
+    @Endpoint("DELETE", _TOPIC, Scope.QUERY, {204: None})
     async def delete(self, call: Call) -> Reply:
-        """Drop a topic that was pushed here and is served elsewhere now."""
+        """The topic is served elsewhere now: forget it, if it was pushed."""
         self._door.withdraw(Source.PUSHED, (_topic_of(call),))
         return NO_CONTENT
 
+    @Endpoint("GET", _EVICTIONS, Scope.READ, {200: a_page(EvictionView)}, query=(Page,))
     async def evictions(self, call: Call) -> Reply:
-        """A page of what is to be skipped, by topic."""
+        """What is to be skipped: a page of topics, each subscription an entry."""
         return await page_reply(call, _EVICTIONS, self._door.evicting(), self._evictions)
 
     def _evictions(self, topics: Sequence[str]) -> Iterator[tuple[str, Iterable[EvictionView]]]:
         views = ((topic, self._door.backlog(topic)) for topic in topics)
         return ((topic, () if view is None else view.evictions) for topic, view in views)
 
+    @Endpoint("POST", _EVICTIONS, Scope.QUERY, {204: None}, (404,), body=EvictionBody)
     async def confirm(self, call: Call) -> Reply:
-        """Note that a named eviction was carried out."""
+        """An eviction that was named was carried out: it counts in the metrics, once for each report."""
         body = _eviction.decode(call.body)
         topic = parse_topic(body.topic)
         if not self._door.confirm(topic, body.subscription):
@@ -167,53 +177,6 @@ class Backlogs:
         if view is None or not self._door.is_kept(report):
             raise BacklogsFull
         return PushAnswer(report.topic, view.evictions, view.blocked)
-
-
-def backlog_endpoints(backlogs: Backlogs) -> Iterator[Endpoint]:
-    """The calls of `/v1` about backlogs."""
-    yield from _of_one_topic(backlogs)
-    yield from _of_many(backlogs)
-
-
-def _of_one_topic(backlogs: Backlogs) -> Iterator[Endpoint]:
-    about = "A topic's broker says how its backlog stands; learns what to skip."
-    answers = {
-        200: ResponseSpec("Taken; what to skip, and whether to publish.", PushAnswer),
-        400: ResponseSpec("A name or the body is malformed; the field is named.", Reason),
-        503: ResponseSpec("There is no room for the backlog of a further topic.", Reason),
-    }
-    yield Endpoint(
-        "PUT", _TOPIC, Scope.QUERY, about, answers, handler=backlogs.put, body=BacklogBody
-    )
-    about = "A topic's backlog, its oldest message, and its quota."
-    found = ResponseSpec("As the last check found it.", BacklogView)
-    unknown = ResponseSpec("Nobody reported it, or not lately.", Reason)
-    yield read(_TOPIC, backlogs.get, about, {200: found, **BAD_NAME, 404: unknown})
-    about = "The topic is served elsewhere now."
-    answers = {204: ResponseSpec("It is forgotten, if it was pushed."), **BAD_NAME}
-    yield Endpoint("DELETE", _TOPIC, Scope.QUERY, about, answers, handler=backlogs.delete)
-
-
-def _of_many(backlogs: Backlogs) -> Iterator[Endpoint]:
-    body, about = ArrayOf(BacklogItem), "The same for many topics, in an array."
-    answers = {
-        200: ResponseSpec("In order.", ArrayOf(AnyOf((PushAnswer, ItemReason)))),
-        400: ResponseSpec("The body is no array of objects.", Reason),
-        413: ResponseSpec("The body or the array is too large.", Reason),
-    }
-    yield Endpoint("POST", _ALL, Scope.QUERY, about, answers, handler=backlogs.post, body=body)
-    about = "What is to be skipped: a page of topics, each subscription an entry."
-    page = ResponseSpec("By topic.", list[EvictionView], headers_if_any=("Link",))
-    yield read(_EVICTIONS, backlogs.evictions, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
-    about = "An eviction that was named was carried out: it counts in the metrics."
-    answers = {
-        204: ResponseSpec("Counted, once for each report of the topic."),
-        404: ResponseSpec("No eviction of this subscription is named now.", Reason),
-        **BAD_BODY,
-    }
-    yield Endpoint(
-        "POST", _EVICTIONS, Scope.QUERY, about, answers, handler=backlogs.confirm, body=EvictionBody
-    )
 
 
 def _missing(topic: str) -> Missing:

@@ -1,15 +1,20 @@
 """What there is to know of one call: for the router, for tokens and for people.
 
-`routes` holds the list of them; `openapi` writes them down for machines.
+An `Endpoint` stands above the method that answers it, as a decorator; the first line of the method's docstring is its
+summary. `routes` holds the list of all; `openapi` writes them down for machines.
 """
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, TypeVar
 
-from rgd.adapters.http.reply import JSON, Handler, HotHandler, StreamHandler
+from msgspec import Struct
+
+from rgd.adapters.http.reply import JSON, Handler, HotHandler
 from rgd.adapters.http.route_table import Route
 from rgd.ports.door import Scope
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,13 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSpec:
-    """One answer: when it is given, and what it holds."""
+    """An answer that is more than a body of JSON."""
 
-    when: str
     #: The type of its body (or `AnyOf`, `ArrayOf`); None: it has none.
     body: Any = None
+    #: When it is given, where its status does not say enough.
+    when: str = ""
+    _: KW_ONLY
     content_type: str = JSON
     #: Another content type that it may have, where the caller asks for it.
     also: str | None = None
@@ -40,17 +47,6 @@ class ResponseSpec:
     headers: tuple[str, ...] = ()
     #: Names of headers that it carries only sometimes.
     headers_if_any: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One name that may follow the question mark."""
-
-    name: str
-    means: str
-    #: JSON Schema of its value.
-    schema: Mapping[str, Any]
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +59,28 @@ class Endpoint:
     path: str
     #: What a token must be good for; None: no token needed.
     scope: Scope | None
-    summary: str
-    #: By status. Those that any call may give are added by `openapi`.
-    answers: Mapping[int, ResponseSpec]
+    #: By status, a body as in `ResponseSpec`, or such a one. Those that any call may give are added by `openapi`.
+    answers: Mapping[int, Any]
+    #: Statuses of further errors.
+    errors: tuple[int, ...] = ()
     _: KW_ONLY
+    summary: str = ""
     #: Of the plane; None: connections answer it (`hot`).
     handler: Handler | None = None
     #: The type of its JSON body; None: it takes none.
     body: Any = None
     #: Whether it may be called without a body.
     body_required: bool = True
-    #: What it takes after the question mark; other names are ignored.
-    query: tuple[Query, ...] = ()
-    #: Answers a GET that accepts `text/event-stream`, in place of `handler`.
-    stream: StreamHandler | None = None
+    #: Types whose fields are what it takes after the question mark.
+    query: tuple[type[Struct], ...] = ()
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False
+
+    def __call__(self, method: _Method) -> _Method:
+        """Note of a method that it answers this call."""
+        summary, _, _ = (method.__doc__ or "").partition("\n")
+        vars(method)["endpoint"] = replace(self, summary=summary)
+        return method
 
     def route(self, handler: HotHandler | None = None) -> Route:
         """What connections have to know of it."""
@@ -93,12 +95,13 @@ class Endpoint:
         )
 
 
-def read(
-    path: str,
-    handler: Handler,
-    summary: str,
-    answers: Mapping[int, ResponseSpec],
-    query: tuple[Query, ...] = (),
-) -> Endpoint:
-    """A GET that shows something to whoever has the scope `read`."""
-    return Endpoint("GET", path, Scope.READ, summary, answers, handler=handler, query=query)
+def described(calls: type) -> dict[str, Endpoint]:
+    """The calls that a class answers, by the names of its methods."""
+    methods = vars(calls).items()
+    return {name: one.endpoint for name, one in methods if hasattr(one, "endpoint")}
+
+
+def answered(calls: object) -> Iterator[Endpoint]:
+    """The calls that an object answers."""
+    for name, endpoint in described(type(calls)).items():
+        yield replace(endpoint, handler=getattr(calls, name))

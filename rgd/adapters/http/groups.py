@@ -19,15 +19,17 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.paging import page_names, page_of, page_reply
-from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, json_reply
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.paging import Page, a_page, page_reply
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
 from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
-from rgd.views.model import GroupView
+from rgd.ports.door import Scope
+from rgd.views.model import BrokerView, GroupView
 
 GROUPS: Final = "/v1/groups"
 ONE_GROUP: Final = f"{GROUPS}/{{group}}"
@@ -47,8 +49,12 @@ class Groups:
         #: Held while groups are changed in part, deleted or attached to: who looks before it writes, or after.
         self._writing = writing
 
+    @Endpoint("GET", GROUPS, Scope.READ, {200: a_page(GroupView)}, query=(Page,))
     async def list(self, call: Call) -> Reply:
-        """A page of groups, by name; a group that is deleted meanwhile is not in it."""
+        """A page of groups by name: quota, share, usage map.
+
+        A group that is deleted meanwhile is not in it.
+        """
         return await page_reply(call, GROUPS, self._daemon.snapshot().groups, self._views)
 
     def _views(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[GroupView]]]:
@@ -56,20 +62,25 @@ class Groups:
             for view in self._daemon.groups(names[at : at + GROUPS_AT_ONCE]):
                 yield view.group, (view,)
 
+    @Endpoint("GET", ONE_GROUP, Scope.READ, {200: GroupView}, (404,))
     async def get(self, call: Call) -> Reply:
-        """One group."""
+        """One group: quota, this broker's share, every row of the usage map."""
         name = check_entity(call.path["group"], "group")
         return json_reply(self._daemon.group(name))
 
+    @Endpoint("PUT", ONE_GROUP, Scope.ADMIN, {200: GroupView}, (409,), body=GroupBody)
     async def put(self, call: Call) -> Reply:
-        """Create or replace a group; answers with it, in force."""
+        """Create a group, or replace it whole; the answer is the group in force here."""
         name = check_entity(call.path["group"], "group")
         group = _patched_group(Group(name), _body.decode(call.body))
         await self._daemon.change(GROUP + name, lambda _known: group)
         return json_reply(self._daemon.group(name))
 
+    @Endpoint(
+        "PATCH", ONE_GROUP, Scope.ADMIN, {200: GroupView, 201: GroupView}, (409,), body=GroupBody
+    )
     async def patch(self, call: Call) -> Reply:
-        """Change or make a group; answers with it, in force."""
+        """Change what the body says of a group, and keep the rest."""
         name = check_entity(call.path["group"], "group")
         body = _body.decode(call.body)
         was_there = True
@@ -83,6 +94,7 @@ class Groups:
             await self._daemon.change(GROUP + name, merge)
             return json_reply(self._daemon.group(name), status=200 if was_there else 201)
 
+    @Endpoint("DELETE", ONE_GROUP, Scope.ADMIN, {204: None}, (404, 409))
     async def delete(self, call: Call) -> Reply:
         """Delete a group that nothing is attached to."""
         name = check_entity(call.path["group"], "group")
@@ -90,12 +102,13 @@ class Groups:
             await self._daemon.delete_group(name)
         return NO_CONTENT
 
+    @Endpoint("GET", BROKERS, Scope.READ, {200: a_page(BrokerView)}, query=(Page,))
     async def brokers(self, call: Call) -> Reply:
-        """A page of the members of the exchange, by name."""
-        page = page_of(call)
-        names, has_more = page_names(self._daemon.broker_names(), page)
-        headers = page.link_after(BROKERS, names[-1]) if has_more else NO_HEADERS
-        return json_reply(self._daemon.brokers(names), headers=headers)
+        """A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects."""
+        return await page_reply(call, BROKERS, self._daemon.broker_names(), self._members)
+
+    def _members(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[BrokerView]]]:
+        return ((view.broker, (view,)) for view in self._daemon.brokers(names))
 
 
 def _patched_group(group: Group, body: GroupBody) -> Group:

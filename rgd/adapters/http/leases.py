@@ -14,23 +14,20 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import (
-    AcquireAnswer,
-    Reason,
-    UnknownAnswer,
     backlog_reply,
     decision_reply,
     over_headers,
     unknown_reply,
 )
 from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
-from rgd.adapters.http.endpoint import AnyOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.errors import NotGoverned, Overloaded
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.tokens import bearer_of
-from rgd.adapters.http.usual import REFUSAL_HEADERS
+from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
 from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
 from rgd.core.leases.model import (
     TTL_DEFAULT_NS,
@@ -101,8 +98,16 @@ class Leases:
         self._shadow = shadow
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY and shadow is None
 
+    @Endpoint(
+        "POST",
+        "/v1/leases",
+        Scope.QUERY,
+        {200: ResponseSpec(LeaseView, headers_if_any=GRANT_HEADERS), **TAKING},
+        (404,),
+        body=LeaseBody,
+    )
     def open(self, call: Call) -> Reply:
-        """Give a lease."""
+        """Take tokens in advance, perhaps fewer than are wanted, to spend them without asking."""
         body = _opening.decode(call.body)
         name = name_of(body)
         request = LeaseRequest(
@@ -121,6 +126,14 @@ class Leases:
             raise NotGoverned(str(name[3] or name[2] or name[1]))
         return self._reply(answer, name[0])
 
+    @Endpoint(
+        "POST",
+        "/v1/leases/{lease}/renew",
+        Scope.QUERY,
+        {200: LeaseView, **TAKING},
+        (404,),
+        body=RenewBody,
+    )
     def renew(self, call: Call) -> Reply:
         """Extend a lease, and add what it lacks."""
         body = _renewing.decode(call.body)
@@ -137,8 +150,16 @@ class Leases:
             raise NotGoverned("the name of the lease")
         return self._reply(answer, Kind.PUBLISH)
 
+    @Endpoint(
+        "POST",
+        "/v1/leases/{lease}/release",
+        Scope.QUERY,
+        {200: ReleaseView},
+        (404,),
+        body=ReleaseBody,
+    )
     def release(self, call: Call) -> Reply:
-        """End a lease."""
+        """End a lease, and give back what was not spent."""
         body = _releasing.decode(call.body)
         left = Pair(body.messages or 0, body.bytes or 0)
         return json_reply(ReleaseView(*self._daemon.release_lease(call.path["lease"], left)))
@@ -169,77 +190,6 @@ class Leases:
 
     def _is_denied(self, answer: LeaseAnswer) -> bool:
         return self._denies_ungoverned and not answer.decision.governed
-
-
-_REFUSED: Final = ResponseSpec(
-    "There is nothing to take now, or a backlog quota blocks publishing; no lease was made or changed.",
-    AcquireAnswer,
-    headers=REFUSAL_HEADERS[:1],
-    headers_if_any=REFUSAL_HEADERS[1:],
-)
-
-
-_TOLD: Final = (HEADER, "X-Rgd-Over")
-_MALFORMED: Final = ResponseSpec("The body is malformed; the field is named.", Reason)
-_TOO_LARGE: Final = ResponseSpec("The body is too large.", Reason)
-_UNKNOWN: Final = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
-#: What may be answered wherever tokens are taken.
-_TAKING: Final = {
-    400: _MALFORMED,
-    403: ResponseSpec(
-        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
-    ),
-    413: _TOO_LARGE,
-    429: _REFUSED,
-    503: ResponseSpec(
-        "Too many leases; or no policies are known.",
-        AnyOf((UnknownAnswer, Reason)),
-        headers_if_any=("Retry-After",),
-    ),
-}
-
-
-OPEN: Final = Endpoint(
-    method="POST",
-    path="/v1/leases",
-    scope=Scope.QUERY,
-    summary="Take tokens in advance, to spend them without asking.",
-    body=LeaseBody,
-    answers={
-        200: ResponseSpec(
-            "The lease, perhaps with less than was wanted.",
-            LeaseView,
-            headers_if_any=_TOLD,
-        ),
-        404: ResponseSpec("There is no such group.", Reason),
-        **_TAKING,
-    },
-)
-RENEW: Final = Endpoint(
-    method="POST",
-    path="/v1/leases/{lease}/renew",
-    scope=Scope.QUERY,
-    summary="Extend a lease, and add what it lacks.",
-    body=RenewBody,
-    answers={
-        200: ResponseSpec("The lease goes on; the amounts are added, perhaps 0.", LeaseView),
-        404: _UNKNOWN,
-        **_TAKING,
-    },
-)
-RELEASE: Final = Endpoint(
-    method="POST",
-    path="/v1/leases/{lease}/release",
-    scope=Scope.QUERY,
-    summary="End a lease, and give back what was not spent.",
-    body=ReleaseBody,
-    answers={
-        200: ResponseSpec("What was given back.", ReleaseView),
-        400: _MALFORMED,
-        404: _UNKNOWN,
-        413: _TOO_LARGE,
-    },
-)
 
 
 def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:

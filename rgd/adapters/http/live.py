@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec, read
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import Overloaded
-from rgd.adapters.http.paging import PAGE_QUERY, page_reply
+from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply, encode, json_reply
-from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE, NO_GROUP
 from rgd.core.policies.names import check_entity
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
@@ -42,28 +41,32 @@ class Live:
         self._waiting: set[asyncio.Timeout] = set()
         self._is_draining = False
 
+    @Endpoint("GET", LIVE, Scope.READ, {200: ResponseSpec(LiveView, also=EVENT_STREAM)})
     async def view(self, _call: Call) -> Reply:
-        """The newest snapshot."""
+        """The whole cluster as this daemon knows it; with Accept: text/event-stream, a stream of it, one each round."""
         return Reply(200, self._written(self._door.view())[0])
 
+    @Endpoint("GET", f"{LIVE_GROUPS}/{{group}}", Scope.READ, {200: LiveGroupView}, (404,))
     async def group(self, call: Call) -> Reply:
-        """One group with all its brokers and its last ten minutes."""
+        """One group with all its brokers, and its last ten minutes."""
         return json_reply(self._door.group(check_entity(call.path["group"], "group")))
 
+    @Endpoint("GET", LIVE_GROUPS, Scope.READ, {200: a_page(PressureView)}, query=(Page,))
     async def groups(self, call: Call) -> Reply:
-        """A page of the rows of groups, by name."""
+        """A page of groups by name, with the rows that they have in /v1/live."""
         names = self._daemon.snapshot().groups
         return await page_reply(call, LIVE_GROUPS, names, self._rows)
 
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[object]]]:
         return ((name, self._door.rows(name)) for name in names)
 
+    @Endpoint("GET", "/v1/live/events", Scope.READ, {200: ArrayOf(EventView)})
     async def events(self, _call: Call) -> Reply:
-        """The last events of the daemon's log."""
+        """The last events of the daemon's log, oldest first."""
         return json_reply(self._door.events())
 
     @asynccontextmanager
-    async def stream(self, _call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self) -> AsyncIterator[AsyncIterator[bytes]]:
         """A place among the streams.
 
         Raises:
@@ -104,25 +107,3 @@ class Live:
             message = b"id: %d\ndata: %b\n\n" % (view.number, encoded)
             self._encoded = (view, encoded, message)
         return encoded, message
-
-
-def live_endpoints(live: Live) -> Iterator[Endpoint]:
-    """The calls."""
-    about = (
-        "The whole cluster as this daemon knows it; with Accept: text/event-stream a stream of it."
-    )
-    newest = ResponseSpec(
-        "The newest snapshot; in a stream one each round, as `data`.", LiveView, also=EVENT_STREAM
-    )
-    yield Endpoint(
-        "GET", LIVE, Scope.READ, about, {200: newest}, handler=live.view, stream=live.stream
-    )
-    about = "A page of groups by name, with the rows that they have in /v1/live."
-    page = ResponseSpec("The rows.", ArrayOf(PressureView), headers_if_any=("Link",))
-    yield read(LIVE_GROUPS, live.groups, about, {200: page, **BAD_PAGE}, PAGE_QUERY)
-    about = "One group with all its brokers, and its last ten minutes."
-    answers = {200: ResponseSpec("The group.", LiveGroupView), **BAD_NAME, **NO_GROUP}
-    yield read(f"{LIVE_GROUPS}/{{group}}", live.group, about, answers)
-    about = "The last events of the daemon's log, oldest first."
-    answers = {200: ResponseSpec("The events.", ArrayOf(EventView))}
-    yield read("/v1/live/events", live.events, about, answers)

@@ -32,24 +32,28 @@ _DESCRIPTION: Final = (
     "scope in its `security`; a token with `admin` may do everything."
 )
 
-_ANY_CALL: Final = {
-    400: ResponseSpec("The path or the query is no percent-encoded UTF-8.", Reason),
-    500: ResponseSpec("A bug of ours; the daemon's log has the story.", Reason),
+#: What a status says, where a call says no more of it.
+_WHEN: Final = {
+    200: "Done, or what was asked for.",
+    201: "The same, and it is new.",
+    204: "Done and in force here.",
+    400: "The path, the query or the body is malformed; the reason names what is.",
+    401: "No token, or an unknown one.",
+    403: "The token lacks the scope.",
+    404: "There is nothing of this name.",
+    408: "The body did not come in time.",
+    409: "Something is in the way: the policies are a file's or a stock Pulsar's, or it is in use.",
+    412: "A name is malformed, or names nothing.",
+    413: "The body or the array is too large.",
+    429: "Refused for now.",
+    500: "A bug of ours; the daemon's log has the story.",
+    503: "Too many connections, or too much in work; or what it takes is out of reach.",
 }
-_NO_PROBE: Final = {
-    503: ResponseSpec(
-        "Too many connections, or too much in work.", Reason, headers_if_any=("Retry-After",)
-    ),
-}
-_WITH_TOKEN: Final = {
-    401: ResponseSpec("No token, or an unknown one.", Reason, headers=("WWW-Authenticate",)),
-    403: ResponseSpec("The token lacks the scope.", Reason, headers=("WWW-Authenticate",)),
-}
-_WITH_BODY: Final = {
-    408: ResponseSpec("The body did not come in time.", Reason),
-    413: ResponseSpec("The body is too large.", Reason),
-}
-
+#: The errors of any call; of any but probes; of any that needs a token; of any with a body.
+_ANY_CALL: Final = dict.fromkeys((400, 500), Reason)
+_NO_PROBE: Final = {503: ResponseSpec(Reason, headers_if_any=("Retry-After",))}
+_WITH_TOKEN: Final = dict.fromkeys((401, 403), ResponseSpec(Reason, headers=("WWW-Authenticate",)))
+_WITH_BODY: Final = dict.fromkeys((408, 413), Reason)
 
 #: What a call of every method is described as.
 _METHODS: Final = ("get", "post", "put", "patch", "delete", "options")
@@ -60,8 +64,12 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     listed = tuple(endpoints)
     bodies = [body for endpoint in listed for body in _bodies(endpoint)]
     types = list(dict.fromkeys(part for body in bodies for part in _types(body)))
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
-    known = dict(zip(types, schemas, strict=True))
+    queries = list(dict.fromkeys(query for endpoint in listed for query in endpoint.query))
+    schemas, components = msgspec.json.schema_components(
+        [*types, *queries], ref_template=_REFERENCE
+    )
+    known: dict[Any, Any] = dict(zip(types, schemas, strict=False))
+    known |= {query: components.pop(query.__name__) for query in queries}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in listed:
         methods = _METHODS if endpoint.method == "*" else (endpoint.method.lower(),)
@@ -88,11 +96,11 @@ def _operation(
         "summary": endpoint.summary,
         "security": [] if endpoint.scope is None else [{"bearer": [endpoint.scope.value]}, {}],
         "responses": {
-            str(status): _response(says, known)
+            str(status): _response(status, says, known)
             for status, says in sorted(_answers(endpoint).items())
         },
     }
-    if parameters := _parameters(endpoint, path):
+    if parameters := _parameters(endpoint, path, known):
         operation["parameters"] = parameters
     if endpoint.body is not None:
         content = {JSON: {"schema": _schema(endpoint.body, known)}}
@@ -100,7 +108,7 @@ def _operation(
     return operation
 
 
-def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
+def _parameters(endpoint: Endpoint, path: str, known: Mapping[Any, Any]) -> list[dict[str, Any]]:
     in_path = [
         {
             "name": name,
@@ -112,19 +120,19 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     ]
     in_query = [
         {
-            "name": query.name,
+            "name": name,
             "in": "query",
-            "required": query.required,
-            "description": query.means,
-            "schema": dict(query.schema),
+            "required": name in known[query]["required"],
+            "schema": schema,
         }
         for query in endpoint.query
+        for name, schema in known[query]["properties"].items()
     ]
     return in_path + in_query
 
 
-def _response(says: ResponseSpec, known: Mapping[Any, Any]) -> dict[str, Any]:
-    response: dict[str, Any] = {"description": says.when}
+def _response(status: int, says: ResponseSpec, known: Mapping[Any, Any]) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": says.when or _WHEN[status]}
     if says.body is not None:
         response["content"] = {says.content_type: {"schema": _schema(says.body, known)}}
         if says.also is not None:
@@ -141,12 +149,18 @@ def _response(says: ResponseSpec, known: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _answers(endpoint: Endpoint) -> dict[int, ResponseSpec]:
     """The endpoint's own answers, and those that any call of its sort may give."""
-    answers = dict(_ANY_CALL) if endpoint.is_probe else _ANY_CALL | _NO_PROBE
+    answers: dict[int, Any] = dict(_ANY_CALL)
+    if not endpoint.is_probe:
+        answers |= _NO_PROBE
     if endpoint.scope is not None:
         answers |= _WITH_TOKEN
     if endpoint.body is not None:
         answers |= _WITH_BODY
-    return answers | dict(endpoint.answers)
+    errors = dict.fromkeys(endpoint.errors, Reason)
+    return {
+        status: says if isinstance(says, ResponseSpec) else ResponseSpec(says)
+        for status, says in (answers | errors | dict(endpoint.answers)).items()
+    }
 
 
 def _bodies(endpoint: Endpoint) -> Iterable[Any]:

@@ -8,13 +8,14 @@ a page is put together shows in the entries that are still to come.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final
 from urllib.parse import quote
 
-from rgd.adapters.http.endpoint import Query
-from rgd.adapters.http.errors import BadBody
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from rgd.adapters.http.endpoint import ArrayOf, ResponseSpec
 from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, array_of, encode, json_reply
-from rgd.adapters.http.shown import cut
+from rgd.adapters.http.strict import QueryReader
 
 #: Entries of a page where the caller says nothing, and the most that it may ask for.
 LIMIT_DEFAULT: Final = 100
@@ -23,37 +24,18 @@ LIMIT_MAX: Final = 1000
 #: Bytes of a page after which it ends, however few entries it has.
 PAGE_BYTES: Final = 1 << 20
 
-#: For people and for machines: what a list takes after the question mark.
-PAGE_QUERY: Final = (
-    Query(
-        "limit",
-        f"Most entries of the page; {LIMIT_DEFAULT} if it is not said.",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-    ),
-    Query("after", "Only names after this one.", {"type": "string"}),
-    Query("prefix", "Only names that begin so.", {"type": "string"}),
-)
-#: The same for lists that are whole without `limit`, as Pulsar's.
-WHOLE_QUERY: Final = (
-    Query(
-        "limit",
-        "Most names of the page; all if it is not said.",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX},
-    ),
-    *PAGE_QUERY[1:],
-)
-
-_NAMES: Final = frozenset(query.name for query in PAGE_QUERY)
-_DIGITS_MAX: Final = len(str(LIMIT_MAX))
+_LIMIT: Final = f"an integer from 1 to {LIMIT_MAX}"
+ALimit = Annotated[
+    int, Meta(ge=1, le=LIMIT_MAX, title="Most entries of the page.", description=_LIMIT)
+]
 
 
-class Page(NamedTuple):
+class Page(Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of a list is asked for."""
 
-    #: None: all of it.
-    limit: int | None
-    after: str = ""
-    prefix: str = ""
+    limit: ALimit | UnsetType = LIMIT_DEFAULT
+    after: Annotated[str, Meta(title="Only names after this one.")] = ""
+    prefix: Annotated[str, Meta(title="Only names that begin so.")] = ""
 
     def has(self, name: str) -> bool:
         """Whether a name may be on the page."""
@@ -66,30 +48,20 @@ class Page(NamedTuple):
         return {"Link": f'<{path}?{query}>; rel="next"'}
 
 
-def page_of(call: Call, *, is_strict: bool = True) -> Page:
-    """The page that a call asks for.
+class WholePage(Page, frozen=True, forbid_unknown_fields=True):
+    """The same of lists that are whole without `limit`, as Pulsar's."""
 
-    Args:
-        call: its query is read.
-        is_strict: as all of `/v1`: unknown and repeated parameters are at fault, and a page has a limit
-            if none is said.
+    limit: ALimit | UnsetType = UNSET
 
-    Raises:
-        BadBody: naming the parameter.
-    """
-    said: dict[str, str] = {}
-    for name, value in call.query.items():
-        if is_strict and name not in _NAMES:
-            raise BadBody(f"{cut(name)}: unknown parameter; expected limit, after or prefix")
-        if is_strict and name in said:
-            raise BadBody(f"{name}: expected once")
-        said.setdefault(name, value)
-    limit = said.get("limit")
-    return Page(
-        (LIMIT_DEFAULT if is_strict else None) if limit is None else _limit(limit),
-        said.get("after", ""),
-        said.get("prefix", ""),
-    )
+
+#: Reads the page that a query asks for.
+page_of: Final = QueryReader(Page).read
+_whole_page = QueryReader(WholePage)
+
+
+def a_page(entry: type) -> ResponseSpec:
+    """A page as an answer."""
+    return ResponseSpec(ArrayOf(entry), headers_if_any=("Link",))
 
 
 def page_names(names: Iterable[str], page: Page) -> tuple[list[str], bool]:
@@ -100,7 +72,7 @@ def page_names(names: Iterable[str], page: Page) -> tuple[list[str], bool]:
         page: which of them.
     """
     found = sorted(set(filter(page.has, names)))
-    if page.limit is None:
+    if page.limit is UNSET:
         return found, False
     return found[: page.limit], len(found) > page.limit
 
@@ -119,7 +91,7 @@ async def page_reply(
         names: of the whole list.
         entries: makes the entries of each of some names, lazily; a name that is gone has none.
     """
-    page = page_of(call)
+    page = page_of(call.query)
     found, has_more = page_names(names, page)
     written: list[bytes] = []
     last, size = page.after, 0
@@ -137,15 +109,9 @@ async def page_reply(
 
 def names_reply(call: Call, names: Iterable[str]) -> Reply:
     """A page of bare names; all of them where no limit is asked for."""
-    page = page_of(call, is_strict=False)
+    # Unknown and repeated parameters are passed over, as in Pulsar.
+    known = {name: call.query[name] for name in _whole_page.hints if name in call.query}
+    page = _whole_page.read(known)
     found, has_more = page_names(names, page)
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
     return json_reply(found, headers=headers)
-
-
-def _limit(said: str) -> int:
-    is_number = said.isascii() and said.isdecimal() and len(said) <= _DIGITS_MAX
-    limit = int(said) if is_number else 0
-    if not 1 <= limit <= LIMIT_MAX:
-        raise BadBody(f"limit: expected an integer from 1 to {LIMIT_MAX}, got {cut(said)}")
-    return limit

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from rgd.adapters.http import openapi
-from rgd.adapters.http.endpoint import ResponseSpec, read
+from rgd.adapters.http.endpoint import Endpoint, answered
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import reply_to_any
-from rgd.adapters.http.live import Live
+from rgd.adapters.http.live import LIVE, Live
 from rgd.adapters.http.plane_errors import reply_to
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Handler, MetricsPage, Reply, encode
 from rgd.adapters.http.routes import endpoints
@@ -64,10 +64,8 @@ class Plane:
             log_door=log_door,
             live=self._live,
         )
-        answers = {200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])}
-        description = read("/openapi.json", self._describe, "This description.", answers)
         #: All calls, the hot ones without anybody who answers them.
-        self.endpoints = (*known, description)
+        self.endpoints = (*known, *answered(self))
         self.description = encode(openapi.document(self.endpoints))
         self._answered = {
             (endpoint.method, endpoint.path): (endpoint, endpoint.handler)
@@ -93,8 +91,8 @@ class Plane:
             endpoint, handler = self._answered[_method(asked), asked.route]
             if asked.caller:
                 CALLER.set(asked.caller)
-            if endpoint.stream is not None and _wants_stream(asked):
-                async with endpoint.stream(asked.call) as messages:
+            if self._live is not None and asked.route == LIVE and _wants_stream(asked):
+                async with self._live.stream() as messages:
                     has_begun = True
                     yield _STREAM
                     async for message in messages:
@@ -123,7 +121,9 @@ class Plane:
         finally:
             self._reads -= 1
 
-    async def _describe(self, _call: Call) -> Reply:
+    @Endpoint("GET", "/openapi.json", Scope.READ, {200: dict[str, Any]})
+    async def describe(self, _call: Call) -> Reply:
+        """This description, OpenAPI 3.1."""
         return Reply(body=self.description)
 
 

@@ -6,11 +6,9 @@ Pulsar must not take every local endpoint away. Where there are tokens, only who
 have paths and names. Everybody else hears what is degraded. `scrapes` has `/metrics`.
 """
 
-from typing import Final
-
 from msgspec import Struct
 
-from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.ports.answers import Answers
@@ -47,12 +45,14 @@ class Probes:
         #: Set when the daemon is about to stop: send no new traffic.
         self.draining = False
 
+    @Endpoint("GET", "/healthz", None, {200: Alive}, is_probe=True)
     def healthz(self, _call: Call) -> Reply:
-        """The process is alive."""
+        """Whether the process is alive."""
         return json_reply(Alive())
 
+    @Endpoint("GET", "/readyz", None, {200: Ready, 503: NotReady}, is_probe=True)
     def readyz(self, call: Call) -> Reply:
-        """Whether traffic should come here."""
+        """Whether traffic should come here: shares are known, and it does not drain."""
         health = self._daemon.health()
         degraded = health.degraded
         if not self._gate.lets(Scope.READ, call.headers.get("Authorization", "")):
@@ -65,24 +65,3 @@ class Probes:
             reason = "; ".join(degraded) or "shares are not known yet"
             return json_reply(NotReady(ready=False, reason=reason, degraded=degraded), status=503)
         return json_reply(Ready(ready=True, degraded=degraded))
-
-
-HEALTHZ: Final = Endpoint(
-    method="GET",
-    path="/healthz",
-    scope=None,
-    is_probe=True,
-    summary="Whether the process is alive.",
-    answers={200: ResponseSpec("It is.", Alive)},
-)
-READYZ: Final = Endpoint(
-    method="GET",
-    path="/readyz",
-    scope=None,
-    is_probe=True,
-    summary="Whether traffic should come here.",
-    answers={
-        200: ResponseSpec("Shares are known; `degraded` says what works less well.", Ready),
-        503: ResponseSpec("Shares are not known yet, or it drains.", NotReady),
-    },
-)

@@ -4,8 +4,7 @@
 between handles these two, so it can be tested by calling it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -48,9 +47,6 @@ Answering = Reply | Awaitable[Reply]
 
 #: One call of the API. Raises what `errors` has a status for.
 Handler = Callable[[Call], Awaitable[Reply]]
-
-#: A stream instead of an answer: a place in it, from which messages come until it ends.
-StreamHandler = Callable[[Call], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 
 #: A call that connections answer (`hot`): no coroutine, unless the work is long.
 HotHandler = Callable[[Call], Answering]

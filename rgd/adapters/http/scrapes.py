@@ -22,8 +22,18 @@ class Scrapes:
         self._metrics = metrics
         self._scrapes = 0
 
+    @Endpoint(
+        "GET",
+        "/metrics",
+        Scope.READ,
+        {
+            200: ResponseSpec(str, content_type="text/plain"),
+            503: ResponseSpec(Reason, headers=("Retry-After",)),
+        },
+        is_probe=True,
+    )
     async def answer(self, call: Call) -> Reply:
-        """The metrics in the format that the Accept header asks for."""
+        """Metrics for Prometheus, in the format that the Accept header asks for."""
         if self._scrapes >= SCRAPES_MAX:
             raise Overloaded(f"{SCRAPES_MAX} scrapes of /metrics are under way already")
         self._scrapes += 1
@@ -32,13 +42,3 @@ class Scrapes:
         finally:
             self._scrapes -= 1
         return Reply(body=body, content_type=content_type)
-
-
-def scrape_endpoint(scrapes: Scrapes) -> Endpoint:
-    """The call."""
-    answers = {
-        200: ResponseSpec("In the format that Accept asks for.", str, content_type="text/plain"),
-        503: ResponseSpec("Too many scrapes at once.", Reason, headers=("Retry-After",)),
-    }
-    about, handler = "Metrics for Prometheus.", scrapes.answer
-    return Endpoint("GET", "/metrics", Scope.READ, about, answers, handler=handler, is_probe=True)

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from rgd.adapters.http.acquire import name_of
-from rgd.adapters.http.answers import ItemReason, Reason, item_reason
+from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import SettleBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
 from rgd.adapters.http.reply import Answering, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
@@ -47,8 +47,16 @@ class Settle:
         self._batch_max = settings.batch_max
         self._turns = turns
 
+    @Endpoint(
+        "POST",
+        "/v1/settle",
+        Scope.QUERY,
+        {200: AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason)))))},
+        (404,),
+        body=AnyOf((SettleBody, ArrayOf(SettleBody))),
+    )
     def answer(self, call: Call) -> Answering:
-        """Answer an object with an answer, an array with an array of answers."""
+        """Give back what was granted and not used, or charge what was used beyond it."""
         body = call.body
         if not is_array(body):
             return json_reply(self._settle(_one.decode(body)))
@@ -78,21 +86,3 @@ class Settle:
     def _settle(self, body: SettleBody) -> SettleAnswer:
         unused = Pair(body.messages or 0, body.bytes or 0)
         return SettleAnswer(*self._settle_with(name_of(body), unused))
-
-
-SETTLE: Final = Endpoint(
-    method="POST",
-    path="/v1/settle",
-    scope=Scope.QUERY,
-    summary="Give back what was granted and not used, or charge what was used beyond it.",
-    body=AnyOf((SettleBody, ArrayOf(SettleBody))),
-    answers={
-        200: ResponseSpec(
-            "What was given back (below 0: charged); for an array the answers in order.",
-            AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason))))),
-        ),
-        400: ResponseSpec("The body is malformed; the field is named.", Reason),
-        404: ResponseSpec("There is no such group.", Reason),
-        413: ResponseSpec("The body or the array is too large.", Reason),
-    },
-)

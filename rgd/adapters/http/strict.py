@@ -1,5 +1,7 @@
 """Reads a JSON body into its type, or says which field is wrong and what was expected.
 
+What follows a question mark is read the same way (`QueryReader`).
+
 Law: nothing that comes in can do more than be refused with a `BadBody` that
 names the field: not malformed JSON, not a number of a thousand digits, not a
 hundred thousand brackets, not a name that stands there twice. What is larger than
@@ -12,6 +14,7 @@ field is the description in its type, which is also what /openapi.json says.
 
 import json
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
@@ -117,6 +120,43 @@ class BodyDecoder(Generic[_Body]):
     @property
     def _name(self) -> str:
         return self._path.rstrip(".") or "body"
+
+
+class QueryReader(Generic[_Body]):
+    """Reads what follows a question mark, or headers in place of it, into a type of texts, numbers and choices."""
+
+    def __init__(self, query_type: type[_Body]) -> None:
+        self._type = query_type
+        self.hints = typing.get_type_hints(query_type, include_extras=True)
+
+    def read(self, query: Mapping[str, str]) -> _Body:
+        """Read a query.
+
+        Raises:
+            BadBody: a parameter is unknown, missing, malformed or there twice; it is named.
+        """
+        given = dict(query)
+        if len(given) < len(query):
+            names = [name for name, _ in query.items()]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BadBody(f"{cut(twice)}: expected once, got it twice")
+        try:
+            decoded = msgspec.convert(given, self._type, strict=False)
+        except msgspec.ValidationError as exc:
+            raise self._fault(given, str(exc).split("`")[-2].removeprefix("$.")) from None
+        for name, text in given.items():
+            # 1e2 is no number here.
+            if type(value := getattr(decoded, name)) is int and str(value) != text:
+                raise self._fault(given, name)
+        return decoded
+
+    def _fault(self, given: Mapping[str, str], name: str) -> BadBody:
+        for one in given:
+            if one not in self.hints:
+                known = ", ".join(self.hints)
+                return BadBody(f"{cut(one)}: unknown parameter; expected one of {known}")
+        got = cut(given[name]) if name in given else "nothing"
+        return BadBody(f"{name}: expected {_description(self.hints[name])}, got {got}")
 
 
 class _Field:

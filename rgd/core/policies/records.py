@@ -20,12 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rgd.core.policies.index import NamesWriter, PolicyIndex
-from rgd.core.policies.model import (
-    NOT_SET,
-    BacklogQuotas,
-    Group,
-    LocalLimit,
-)
+from rgd.core.policies.model import NOT_SET, BacklogQuotas, Group, LocalLimit
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.snapshot import PolicySnapshot, snapshot_of
 from rgd.core.policies.table import TableWriter
@@ -216,6 +211,14 @@ def _parted(key: str) -> tuple[str, str]:
     if key.startswith(_LONG):
         end = key.find(":", end) + 1
     return key[:end], key[end:]
+
+
+def value_in(snapshot: PolicySnapshot, key: str) -> Value:
+    """The policy of a key (but a broker's) in a snapshot; None: there is none."""
+    prefix, name = _parted(key)
+    entry = subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
+    value: Value = attrgetter(_SORTS[prefix][0])(snapshot).get(entry)
+    return value
 
 
 def values_of(snapshot: PolicySnapshot) -> Iterator[tuple[str, Value]]:

@@ -91,7 +91,7 @@ CHECK = [
     ("group=trial&headers=1", "headers: expected tenant and namespace beside it, got group"),
     (f"{TRIAL}&deny=200", "deny: expected one of 403, 429, 503"),
     (f"{TRIAL}&size=1", "size: unknown parameter; expected one of tenant, "),
-    (f"{TRIAL}&messages=0&messages=1", "query: expected each parameter once"),
+    (f"{TRIAL}&messages=0&messages=1", "messages: expected once, got it twice"),
     ("deny=403", "tenant: expected a tenant and a namespace, or a group, got nothing"),
 ]
 EXPLAIN = [

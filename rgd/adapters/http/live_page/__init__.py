@@ -43,9 +43,7 @@ def page_endpoints(needs_token: Callable[[], bool]) -> tuple[Endpoint, ...]:
             scope=None,
             handler=_handler(Reply(200, _read(file), _HEADERS, content_type), needs_token),
             summary=summary,
-            answers={
-                200: ResponseSpec("The file.", str, content_type=content_type.partition(";")[0])
-            },
+            answers={200: ResponseSpec(str, content_type=content_type.partition(";")[0])},
         )
         for path, (file, content_type, summary) in _FILES.items()
     )

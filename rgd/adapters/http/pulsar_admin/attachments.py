@@ -7,14 +7,15 @@ attached to the very place.
 
 import asyncio
 
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
 from rgd.adapters.http.pulsar_admin.resource_groups import MISSING
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.model import Attachments
-from rgd.core.policies.records import NAMESPACE, TENANT, TOPIC
+from rgd.core.policies.records import NAMESPACE, TENANT, TOPIC, value_in
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
 
 
 class AttachmentCalls:
@@ -26,16 +27,17 @@ class AttachmentCalls:
         #: A group that is attached to and one that is deleted are two records: one write at a time.
         self._writing = writing
 
+    @Endpoint("GET", "/resourcegroup", Scope.READ, {200: str}, (404, 412))
     async def get(self, call: Call) -> Reply:
-        """The group: its bare name, or nothing."""
+        """The group of {place}: its bare name, without quotes as in Pulsar, or nothing."""
         named, snapshot = self._naming(call), self._daemon.snapshot()
         check_known(snapshot, named)
-        group = _attached(snapshot.attach, named) or ""
         # As Pulsar: text without quotes, whatever the content type says.
-        return Reply(body=group.encode())
+        return Reply(body=str(value_in(snapshot, _key(named)) or "").encode())
 
+    @Endpoint("POST", "/resourcegroup/{group}", Scope.ADMIN, {204: None}, (409, 412))
     async def attach(self, call: Call) -> Reply:
-        """Put it into a group, in place of the one it was in."""
+        """Put {place} into a group, in place of the one it was in."""
         named = self._naming(call)
         try:
             async with self._writing:
@@ -44,22 +46,14 @@ class AttachmentCalls:
             raise PreconditionFailed(MISSING) from None
         return NO_CONTENT
 
+    @Endpoint("DELETE", "/resourcegroup", Scope.ADMIN, {204: None}, (404, 409, 412))
     async def detach(self, call: Call) -> Reply:
-        """Take it out of its group."""
+        """Take {place} out of its group."""
         named = self._naming(call)
         check_known(self._daemon.snapshot(), named)
         async with self._writing:
             await self._daemon.attach(_key(named), None)
         return NO_CONTENT
-
-
-def _attached(attach: Attachments, named: Named) -> str | None:
-    """The group of the very place."""
-    if named.topic:
-        return attach.topics.get(named.topic)
-    if named.namespace:
-        return attach.namespaces.get(named.namespace)
-    return attach.tenants.get(named.tenant)
 
 
 def _key(named: Named) -> str:

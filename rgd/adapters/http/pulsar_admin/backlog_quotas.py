@@ -8,6 +8,9 @@ type the topic's quota, else its namespace's, else the default (`rgd.core.polici
 from dataclasses import replace
 from typing import Final
 
+from msgspec import Struct
+
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.bodies import (
@@ -16,7 +19,7 @@ from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaMap,
 )
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer, says_nothing
-from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
+from rgd.adapters.http.pulsar_admin.places import AppliedQuery, Named, Naming, check_known
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply, says_true
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import (
@@ -27,8 +30,9 @@ from rgd.core.policies.model import (
     BacklogType,
 )
 from rgd.core.policies.precedence import backlog_quota
-from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value
+from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value, value_in
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
 
 #: The query that says which type is meant.
 TYPE: Final = "backlogQuotaType"
@@ -38,6 +42,12 @@ _NOT_SET: Final = BacklogQuotas()
 _body = BodyDecoder(BacklogQuotaBody, names_once=False)
 
 
+class TypeQuery(Struct, rename="camel"):
+    """Which quota is meant."""
+
+    backlog_quota_type: BacklogType = BacklogType.SIZE
+
+
 class BacklogCalls:
     """Sets, shows and takes away backlog quotas at one sort of place."""
 
@@ -45,19 +55,34 @@ class BacklogCalls:
         self._daemon = daemon
         self._naming = naming
 
+    @Endpoint(
+        "GET",
+        "/backlogQuotaMap",
+        Scope.READ,
+        {200: BacklogQuotaMap},
+        (404, 412),
+        query=(AppliedQuery,),
+    )
     async def get(self, call: Call) -> Reply:
-        """The quotas that are set at the place, or with `applied` those in force there."""
+        """The backlog quotas of {place}, by what they measure."""
         named, snapshot = self._naming(call), self._daemon.snapshot()
         check_known(snapshot, named)
         if says_true(call, "applied"):
             return json_reply(self._applied(snapshot.backlogs, named))
-        backlogs = snapshot.backlogs
-        if named.topic:
-            return json_reply(told(backlogs.topics.get(named.topic)))
-        return json_reply(told(backlogs.namespaces.get(named.namespace)))
+        return json_reply(told(value_in(snapshot, _key(named))))
 
+    @Endpoint(
+        "POST",
+        "/backlogQuota",
+        Scope.ADMIN,
+        {204: None},
+        (404, 409, 412),
+        body=BacklogQuotaBody,
+        body_required=False,
+        query=(TypeQuery,),
+    )
     async def put(self, call: Call) -> Reply:
-        """Set the quota of one type, whole."""
+        """Set one backlog quota of {place}, whole."""
         named, which = self._naming(call), _type_of(call)
         if named.topic and says_nothing(call.body):
             # As Pulsar, which takes a namespace's the same for a fault (500 there).
@@ -67,8 +92,11 @@ class BacklogCalls:
         await self._set(named, which, quota)
         return NO_CONTENT
 
+    @Endpoint(
+        "DELETE", "/backlogQuota", Scope.ADMIN, {204: None}, (404, 409, 412), query=(TypeQuery,)
+    )
     async def delete(self, call: Call) -> Reply:
-        """Take the quota of one type away."""
+        """Take away one backlog quota of {place}."""
         named, which = self._naming(call), _type_of(call)
         check_known(self._daemon.snapshot(), named)
         await self._set(named, which, None)
@@ -90,15 +118,19 @@ class BacklogCalls:
                 quotas = replace(quotas, age=quota)
             return None if quotas == _NOT_SET else quotas
 
-        of_topic, of_namespace = BACKLOG_TOPIC + named.topic, BACKLOG_NAMESPACE + named.namespace
-        await self._daemon.change(of_topic if named.topic else of_namespace, merge)
+        await self._daemon.change(_key(named), merge)
 
 
-def told(quotas: BacklogQuotas | None) -> BacklogQuotaMap:
+def _key(named: Named) -> str:
+    """Of the record of the very place."""
+    return BACKLOG_TOPIC + named.topic if named.topic else BACKLOG_NAMESPACE + named.namespace
+
+
+def told(quotas: Value) -> BacklogQuotaMap:
     """The quotas in Pulsar's words."""
     shown: dict[str, BacklogQuotaAnswer] = {}
     for which in BacklogType:
-        if quotas is not None and (quota := quotas.of(which)) is not None:
+        if isinstance(quotas, BacklogQuotas) and (quota := quotas.of(which)) is not None:
             shown[which] = _answer(quota)
     return BacklogQuotaMap(**shown)
 

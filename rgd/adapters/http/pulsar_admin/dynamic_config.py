@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
@@ -20,6 +21,9 @@ from rgd.core.policies.model import NOT_SET, UNLIMITED, LocalLimit, Rate, Rates
 from rgd.core.policies.records import LIMIT_BROKER, Value
 from rgd.core.units import Dimension
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
+
+_PATH: Final = "/admin/v2/brokers/configuration"
 
 #: The settings, what each limits, and the largest value that Pulsar reads.
 SETTINGS: Final[Mapping[str, tuple[Dimension, int]]] = {
@@ -37,16 +41,19 @@ class DynamicConfigCalls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
+    @Endpoint("GET", _PATH, Scope.READ, {200: list[str]})
     async def names(self, _call: Call) -> Reply:
-        """The settings that may be changed."""
+        """Settings of the broker that may be changed."""
         return json_reply(list(SETTINGS))
 
+    @Endpoint("GET", f"{_PATH}/values", Scope.READ, {200: dict[str, str]})
     async def values(self, _call: Call) -> Reply:
-        """The settings that are set, as text."""
+        """Settings of the broker that are set, as text."""
         return json_reply(values_of(self._daemon.snapshot().limits.broker))
 
+    @Endpoint("POST", f"{_PATH}/{{name}}/{{value}}", Scope.ADMIN, {200: str}, (409, 412))
     async def put(self, call: Call) -> Reply:
-        """Set one."""
+        """Set a setting of every broker."""
         name = call.path["name"]
         if name not in SETTINGS:
             raise PreconditionFailed("Can't update non-dynamic configuration")
@@ -57,8 +64,9 @@ class DynamicConfigCalls:
         await self._change(name, rate_over(units))
         return _CHANGED
 
+    @Endpoint("DELETE", f"{_PATH}/{{name}}", Scope.ADMIN, {200: str}, (409, 412))
     async def delete(self, call: Call) -> Reply:
-        """Take one away, set or not."""
+        """Take away a setting of every broker, set or not."""
         name = call.path["name"]
         if name not in SETTINGS:
             raise PreconditionFailed("Can't delete non-dynamic configuration")

@@ -4,10 +4,12 @@ They are what the policies here name, and nothing else: rgd knows no bundles, pe
 """
 
 from itertools import chain
+from typing import Final
 
 from msgspec import UNSET
 
-from rgd.adapters.http.paging import names_reply
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.paging import WholePage, a_page, names_reply
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
@@ -23,6 +25,9 @@ from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.core.policies.model import NOT_SET
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
+
+NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 
 class NamespaceCalls:
@@ -31,20 +36,34 @@ class NamespaceCalls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
+    @Endpoint("GET", "/admin/v2/clusters", Scope.READ, {200: list[str]})
     async def clusters(self, _call: Call) -> Reply:
-        """The one cluster."""
+        """The cluster of this daemon."""
         return json_reply([self._daemon.cluster])
 
+    @Endpoint("GET", "/admin/v2/brokers/configuration/runtime", Scope.READ, {200: dict[str, str]})
     async def runtime_configuration(self, _call: Call) -> Reply:
-        """The cluster, which `pulsar-admin clusters list` asks for to mark the current one, and limits."""
+        """The cluster's name and the broker's dispatch limit, of all of Pulsar's settings.
+
+        `pulsar-admin clusters list` asks for it to mark the current cluster.
+        """
         limits = dict.fromkeys(SETTINGS, "0") | values_of(self._daemon.snapshot().limits.broker)
         return json_reply({"clusterName": self._daemon.cluster} | limits)
 
+    @Endpoint("GET", "/admin/v2/tenants", Scope.READ, {200: a_page(str)}, query=(WholePage,))
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
         return names_reply(call, chain(snapshot.attach.tenants, snapshot.index.existing))
 
+    @Endpoint(
+        "GET",
+        "/admin/v2/namespaces/{tenant}",
+        Scope.READ,
+        {200: a_page(str)},
+        (404, 412),
+        query=(WholePage,),
+    )
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
@@ -52,6 +71,7 @@ class NamespaceCalls:
             raise Missing("Tenant not found")
         return names_reply(call, snapshot.index.namespaces_of(tenant))
 
+    @Endpoint("GET", NAMESPACE, Scope.READ, {200: NamespacePolicies}, (404, 412))
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""
         named, snapshot = namespace_named(call), self._daemon.snapshot()

@@ -7,8 +7,10 @@ be none 412, in Pulsar's words. Topics and subscriptions always exist: rgd sees 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import unquote_plus
+
+from msgspec import Meta, Struct
 
 from rgd.adapters.http.plane_errors import Missing, PreconditionFailed
 from rgd.adapters.http.reply import Call
@@ -34,6 +36,19 @@ class Named:
     namespace: str = ""
     topic: str = ""
     subscription: str = ""
+
+
+class TopicQuery(Struct, rename="camel"):
+    """Pulsar's clients send these; there is one cluster and every daemon answers for itself."""
+
+    is_global: Annotated[bool, Meta(title="Ignored.")] = False
+    authoritative: Annotated[bool, Meta(title="Ignored.")] = False
+
+
+class AppliedQuery(Struct):
+    """Of a topic's policies."""
+
+    applied: Annotated[bool, Meta(title="What is in force there, wherever it was set.")] = False
 
 
 #: Reads what the path of a call names; PreconditionFailed where that can be no name.

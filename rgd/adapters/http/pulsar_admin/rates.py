@@ -9,15 +9,21 @@ business; `applied` shows it.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any
 
 from msgspec import Struct
 
 from rgd.adapters.http.pulsar_admin.jackson import says_nothing
 from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
-from rgd.adapters.http.pulsar_admin.rate_forms import NO_DISPATCH_RATE, Edit, RateForm
+from rgd.adapters.http.pulsar_admin.rate_forms import (
+    DISPATCH,
+    NO_DISPATCH_RATE,
+    PUBLISH,
+    Edit,
+    RateForm,
+)
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply, says_true
-from rgd.core.policies.model import NOT_SET, Limits, LocalLimit
+from rgd.core.policies.model import NOT_SET, LocalLimit
 from rgd.core.policies.precedence import names_of
 from rgd.core.policies.records import (
     LIMIT_NAMESPACE,
@@ -27,10 +33,10 @@ from rgd.core.policies.records import (
     LIMIT_TOPIC_SUBSCRIPTIONS,
     Value,
     subscription_name,
+    value_in,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
-
-_NOTHING: Final = Reply()
 
 
 class RateCalls:
@@ -40,35 +46,27 @@ class RateCalls:
         self,
         daemon: Daemon,
         naming: Naming,
-        form: RateForm,
+        form: RateForm[Any],
         *,
         of_subscriptions: bool = False,
-        absent: Reply = _NOTHING,
     ) -> None:
         self._daemon = daemon
         self._naming = naming
         self._form = form
         #: Whether it is the rate of each subscription there.
         self._of_subscriptions = of_subscriptions
-        #: Pulsar's answer where it is not set differs from rate to rate.
-        self._absent = absent
 
     async def get(self, call: Call) -> Reply:
-        """The rate that is set at the very place."""
+        """The rate that is set at the very place; with `applied` the dispatch rate that is in force there."""
         named, snapshot = self._naming(call), self._daemon.snapshot()
         check_known(snapshot, named)
-        found = self._found(snapshot.limits, named)
-        shown = self._shown(next(found))
-        return self._absent if shown is None else json_reply(shown)
-
-    async def get_applied(self, call: Call) -> Reply:
-        """The same; with `applied` the dispatch rate that is in force there."""
-        if not says_true(call, "applied"):
-            return await self.get(call)
-        named, snapshot = self._naming(call), self._daemon.snapshot()
-        check_known(snapshot, named)
-        found = map(self._shown, self._found(snapshot.limits, named))
-        return json_reply(next(filter(None, found), NO_DISPATCH_RATE))
+        found = (self._shown(snapshot, key) for key in self._keys(named))
+        if self._form is DISPATCH and says_true(call, "applied"):
+            return json_reply(next(filter(None, found), NO_DISPATCH_RATE))
+        if (shown := next(found)) is not None:
+            return json_reply(shown)
+        # Pulsar's answer where it is not set differs from rate to rate.
+        return NO_CONTENT if self._form is PUBLISH and named.topic else Reply()
 
     async def put(self, call: Call) -> Reply:
         """Set the rate, whole."""
@@ -91,29 +89,21 @@ class RateCalls:
             limit = edit(known if isinstance(known, LocalLimit) else NOT_SET)
             return None if limit == NOT_SET else limit
 
-        await self._daemon.change(self._key(named), merge)
+        await self._daemon.change(next(self._keys(named)), merge)
 
-    def _shown(self, limit: LocalLimit | None) -> Struct | None:
-        return None if limit is None else self._form.shown(limit)
+    def _shown(self, snapshot: PolicySnapshot, key: str) -> Struct | None:
+        limit = value_in(snapshot, key)
+        return self._form.shown(limit) if isinstance(limit, LocalLimit) else None
 
-    def _found(self, limits: Limits, named: Named) -> Iterator[LocalLimit | None]:
-        """What is set at the place itself, then at each wider one."""
+    def _keys(self, named: Named) -> Iterator[str]:
+        """Of the records of the place itself, then of each wider one."""
         topics = names_of(named.topic) if named.topic else ()
-        if named.subscription:
-            for name in topics:
-                yield limits.subscriptions.get((name, named.subscription))
-        by_topic, by_namespace = limits.topics, limits.namespaces
-        if self._of_subscriptions:
-            by_topic, by_namespace = limits.topic_subscriptions, limits.namespace_subscriptions
-        for name in topics:
-            yield by_topic.get(name)
-        yield by_namespace.get(named.namespace)
-
-    def _key(self, named: Named) -> str:
-        """Of the record that holds what is set at the place itself."""
-        if named.subscription:
-            return LIMIT_SUBSCRIPTION + subscription_name(named.topic, named.subscription)
         of_topic, of_namespace = LIMIT_TOPIC, LIMIT_NAMESPACE
         if self._of_subscriptions:
             of_topic, of_namespace = LIMIT_TOPIC_SUBSCRIPTIONS, LIMIT_NAMESPACE_SUBSCRIPTIONS
-        return of_topic + named.topic if named.topic else of_namespace + named.namespace
+        if named.subscription:
+            for name in topics:
+                yield LIMIT_SUBSCRIPTION + subscription_name(name, named.subscription)
+        for name in topics:
+            yield of_topic + name
+        yield of_namespace + named.namespace

@@ -11,18 +11,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from rgd.adapters.http.paging import names_reply
+from msgspec.structs import astuple
+
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.paging import WholePage, a_page, names_reply
 from rgd.adapters.http.plane_errors import Missing, ResourceGroupInUse
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
-from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
+from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_of
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.errors import GroupInUse, UnknownGroup
-from rgd.core.policies.model import Group, Limit, Rate, Rates
+from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
+
+_GROUPS: Final = "/admin/v2/resourcegroups"
+_GROUP: Final = f"{_GROUPS}/{{group}}"
 
 #: Pulsar's words, which scripts may look for.
 MISSING: Final = "ResourceGroup does not exist"
@@ -38,10 +45,12 @@ class ResourceGroupCalls:
         #: As in `attachments`: nothing is attached while it is looked whether something is.
         self._writing = writing
 
+    @Endpoint("GET", _GROUPS, Scope.READ, {200: a_page(str)}, query=(WholePage,))
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
         return names_reply(call, self._daemon.snapshot().groups)
 
+    @Endpoint("GET", _GROUP, Scope.READ, {200: ResourceGroup}, (404,))
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""
         group = self._daemon.snapshot().groups.get(call.path["group"])
@@ -49,8 +58,9 @@ class ResourceGroupCalls:
             raise Missing(MISSING)
         return json_reply(resource_group_of(group))
 
+    @Endpoint("PUT", _GROUP, Scope.ADMIN, {204: None}, (409,), body=ResourceGroupBody)
     async def put(self, call: Call) -> Reply:
-        """Create a group, or change the rates that the body says."""
+        """Create a group, or change the rates that the body says (as Pulsar)."""
         name = check_entity(call.path["group"], "group")
         merged = _merge_of(_body.decode(call.body))
 
@@ -61,8 +71,9 @@ class ResourceGroupCalls:
         await self._daemon.change(GROUP + name, merge)
         return NO_CONTENT
 
+    @Endpoint("DELETE", _GROUP, Scope.ADMIN, {204: None}, (404, 409))
     async def delete(self, call: Call) -> Reply:
-        """Delete a group that nothing is attached to."""
+        """Delete a group that nothing is attached to (as Pulsar)."""
         name = call.path["group"]
         try:
             async with self._writing:
@@ -76,31 +87,23 @@ class ResourceGroupCalls:
 
 def resource_group_of(group: Group) -> ResourceGroup:
     """A group in Pulsar's words: fractions rounded up, as 0 would be unlimited."""
-    publish, dispatch = group.quota.publish, group.quota.dispatch
-    return ResourceGroup(
-        min(units_over(publish.messages), INT32_MAX),
-        units_over(publish.bytes),
-        min(units_over(dispatch.messages), INT32_MAX),
-        units_over(dispatch.bytes),
-    )
+    return ResourceGroup(*units_of(group.quota.publish), *units_of(group.quota.dispatch))
 
 
 def _merge_of(body: ResourceGroupBody) -> Callable[[Limit], Limit]:
     """How a body changes a quota: what it does not say is kept."""
-    publish_messages = integer(body.publish_rate_in_msgs, "publishRateInMsgs", INT32_MAX)
-    publish_bytes = integer(body.publish_rate_in_bytes, "publishRateInBytes", INT64_MAX)
-    dispatch_messages = integer(body.dispatch_rate_in_msgs, "dispatchRateInMsgs", INT32_MAX)
-    dispatch_bytes = integer(body.dispatch_rate_in_bytes, "dispatchRateInBytes", INT64_MAX)
+    names = ResourceGroupBody.__struct_encode_fields__
+    said = [
+        integer(value, name, most)
+        for value, name, most in zip(astuple(body), names, (INT32_MAX, INT64_MAX) * 2, strict=True)
+    ]
 
     def merged(quota: Limit) -> Limit:
         publish, dispatch = quota.publish, quota.dispatch
-        return Limit(
-            Rates(_or(publish_messages, publish.messages), _or(publish_bytes, publish.bytes)),
-            Rates(_or(dispatch_messages, dispatch.messages), _or(dispatch_bytes, dispatch.bytes)),
-        )
+        known = (publish.messages, publish.bytes, dispatch.messages, dispatch.bytes)
+        rates = [
+            rate if new is None else rate_over(new) for new, rate in zip(said, known, strict=True)
+        ]
+        return Limit(Rates(*rates[:2]), Rates(*rates[2:]))
 
     return merged
-
-
-def _or(said: int | None, known: Rate) -> Rate:
-    return known if said is None else rate_over(said)

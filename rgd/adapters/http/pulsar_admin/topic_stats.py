@@ -11,10 +11,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from operator import add
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
@@ -22,6 +23,7 @@ from rgd.core.buckets.decision import Level
 from rgd.core.units import COUNT_MAX, Dimension
 from rgd.ports.backlogs import BacklogDoor
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
 from rgd.views.topic_stats import TopicStats, with_partition
 
 #: The counters of PIP-406, in the order of their fields.
@@ -80,6 +82,12 @@ class PartitionedStatsAnswer(TopicStatsAnswer, rename="camel", frozen=True, kw_o
     partitions: dict[str, TopicStatsAnswer] = {}
 
 
+class PartitionsQuery(Struct, rename="camel"):
+    """How much is shown."""
+
+    per_partition: Annotated[bool, Meta(title="Whether each partition is shown too.")] = True
+
+
 class TopicStatsCalls:
     """Shows the stats of topics of one domain.
 
@@ -93,16 +101,25 @@ class TopicStatsCalls:
         self._door = daemon.backlogs
         self._naming: Naming = topic_named(domain)
 
+    @Endpoint("GET", "/stats", Scope.READ, {200: TopicStatsAnswer}, (404, 412))
     async def stats(self, call: Call) -> Reply:
-        """One topic, or one partition."""
+        """The backlog of {place}, or of one partition."""
         topic = self._naming(call).topic
         stats = self._stats_of(topic)
         if stats is None:
             raise _missing("Topic", topic)
         return json_reply(self._shown(stats))
 
+    @Endpoint(
+        "GET",
+        "/partitioned-stats",
+        Scope.READ,
+        {200: PartitionedStatsAnswer},
+        (404, 412),
+        query=(PartitionsQuery,),
+    )
     async def partitioned_stats(self, call: Call) -> Reply:
-        """All known partitions of a topic."""
+        """The backlogs of the partitions of {place}, together and each."""
         topic = self._naming(call).topic
         names = {*self._door.partitions_of(topic), *self._daemon.throttled_partitions(topic)}
         if not names:
@@ -186,7 +203,9 @@ class BacklogCheckCall:
     def __init__(self, door: BacklogDoor) -> None:
         self._door = door
 
+    # It is work, and Pulsar wants a superuser for it.
+    @Endpoint("GET", "/admin/v2/brokers/backlog-quota-check", Scope.ADMIN, {204: None})
     async def check(self, _call: Call) -> Reply:
-        """Check, and answer when it is done."""
+        """Check all backlogs now; the answer comes when it is done."""
         await self._door.check()
         return NO_CONTENT

@@ -5,11 +5,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from rgd.adapters.http.live import Live
-from rgd.adapters.http.reply import Call
 from rgd.ports.daemon import Daemon
 from rgd.ports.live_door import LiveDoor
-
-CALL = Call({}, {}, b"")
 
 
 class View(Struct):
@@ -30,7 +27,7 @@ class Newest:
 
 async def test_all_streams_send_one_message_that_is_made_once() -> None:
     live = Live(cast("Daemon", None), cast("LiveDoor", Newest()))
-    async with live.stream(CALL) as one, live.stream(CALL) as other:
+    async with live.stream() as one, live.stream() as other:
         message = await anext(one)
         assert message == b'id: 7\ndata: {"number":7}\n\n'
         assert await anext(other) is message

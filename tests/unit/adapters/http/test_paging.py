@@ -4,12 +4,7 @@ import pytest
 from multidict import MultiDict
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.paging import Page, page_names, page_of
-from rgd.adapters.http.reply import Call
-
-
-def call(*said: tuple[str, str]) -> Call:
-    return Call({}, {}, b"", MultiDict(said))
+from rgd.adapters.http.paging import Page, WholePage, page_names, page_of
 
 
 def test_names_are_in_order_each_once_and_the_page_says_whether_there_are_more() -> None:
@@ -18,7 +13,7 @@ def test_names_are_in_order_each_once_and_the_page_says_whether_there_are_more()
 
     assert page_names(mixed, Page(100)) == (names, False)
     assert page_names(mixed, Page(99)) == (names[:99], True)
-    assert page_names(mixed, Page(None, after=names[7])) == (names[8:], False)
+    assert page_names(mixed, WholePage(after=names[7])) == (names[8:], False)
     assert page_names(mixed, Page(2, prefix="group-105")) == (names[50:52], True)
 
 
@@ -37,7 +32,7 @@ def test_names_are_in_order_each_once_and_the_page_says_whether_there_are_more()
 )
 def test_a_parameter_at_fault_is_named_and_cut(said: list[tuple[str, str]], reason: str) -> None:
     with pytest.raises(BadBody) as caught:
-        page_of(call(*said))
+        page_of(MultiDict(said))
 
     assert str(caught.value).startswith(reason)
     assert len(str(caught.value)) < 200
