@@ -14,7 +14,7 @@ RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /dist . \
     && pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[embedded,tier]"
 
 FROM build AS build-report
-RUN pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[tier,report]"
+RUN pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[report]"
 
 FROM python:3.11-slim-bookworm AS base
 ARG VERSION=0.1.0

@@ -13,7 +13,7 @@ Decision 70 says why no library draws them.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -49,7 +49,9 @@ _REST: Final = "var(--rest)"
 class Chart:
     """A drawing, and the meaning of its colours."""
 
-    svg: str
+    #: What is inside the SVG element, and how high it is; it is `width` wide.
+    drawing: str
+    height: float
     #: Brokers with a colour: the number in the variable `--broker-N`, and the broker's name.
     colours: tuple[tuple[int, str], ...]
     #: Number of brokers that are drawn together in `--rest`.
@@ -57,6 +59,8 @@ class Chart:
     #: Whether a step, or a window known from totals only, is marked.
     has_steps: bool
     has_recovered: bool
+    width: ClassVar[int] = _WIDTH
+    font_size: ClassVar[int] = _FONT
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,8 @@ def draw(
         *_marks([mark for mark in marks if 0 <= mark[0] <= 1], bottom),
     ]
     return Chart(
-        svg=f'<svg viewBox="0 0 {_WIDTH} {bottom + _BOTTOM}" font-size="{_FONT}">{"".join(drawn)}</svg>',
+        drawing="".join(drawn),
+        height=bottom + _BOTTOM,
         colours=tuple((number, plotted.brokers[index]) for index, number in colours.items()),
         rest=len(plotted.brokers) - len(colours),
         has_steps=bool(steps),

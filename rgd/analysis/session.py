@@ -142,7 +142,9 @@ def require_spark() -> None:
     Raises:
         SparkMissing: names the missing ones.
     """
-    absent = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    absent = [
+        name for name in ("pyspark", "pyarrow", "jinja2", "obstore") if find_spec(name) is None
+    ]
     if absent:
         raise SparkMissing(
             f"{', '.join(absent)} not installed: pip install '.[report]' in rgd's source tree"
