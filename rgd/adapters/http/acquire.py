@@ -27,12 +27,9 @@ from rgd.adapters.http.answers import (
     UnknownAnswer,
     answer_of,
     backlog_answer,
-    backlog_reply,
-    decision_reply,
+    reply_of,
     too_large_reason,
-    too_large_reply,
     unknown_answer,
-    unknown_reply,
 )
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
@@ -151,13 +148,7 @@ class Acquire:
         self._check_governed(request, answer)
         if self._shadow is not None:
             return shadow_reply(self._shadow.answer(request, answer))
-        if isinstance(answer, Decision):
-            return decision_reply(answer, asked.kind or Kind.PUBLISH)
-        if isinstance(answer, TooLarge):
-            return too_large_reply(answer)
-        if isinstance(answer, OverBacklog):
-            return backlog_reply(answer)
-        return unknown_reply(answer)
+        return reply_of(answer, asked.kind or Kind.PUBLISH)
 
     def _answer_many(self, body: bytes) -> Answering:
         """Answer an array at once, if it is short or this turn is nobody's; else it waits, unread."""

@@ -16,11 +16,18 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rgd.adapters.http.errors import STATUS, Statuses, status_of
+from rgd.adapters.http.errors import status_of
 from rgd.adapters.http.reply import NO_HEADERS, Reply, encode, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.backlog.model import QuotaType
-from rgd.core.buckets.decision import Decision, Level, OverBacklog, PoliciesUnknown, TooLarge
+from rgd.core.buckets.decision import (
+    Answer,
+    Decision,
+    Level,
+    OverBacklog,
+    PoliciesUnknown,
+    TooLarge,
+)
 from rgd.core.buckets.headroom import Headroom
 from rgd.core.units import Dimension, Kind
 from rgd.errors import RgdError
@@ -94,17 +101,13 @@ class ItemReason(Struct, gc=False):
     reason: str
 
 
-def item_reason(error: RgdError, statuses: Statuses = STATUS) -> ItemReason:
+def item_reason(error: RgdError) -> ItemReason:
     """The answer to an item at fault.
-
-    Args:
-        error: what is wrong with it.
-        statuses: as in `errors`.
 
     Raises:
         RgdError: the error itself, if nobody foresaw it.
     """
-    status = status_of(error, statuses)
+    status = status_of(error)
     if status is None:
         raise error
     return ItemReason(status, cut_reason(str(error)))
@@ -112,23 +115,16 @@ def item_reason(error: RgdError, statuses: Statuses = STATUS) -> ItemReason:
 
 def answer_of(decision: Decision) -> AcquireAnswer:
     """The answer to one question."""
-    if decision.limited_by is None:
-        return AcquireAnswer(
-            decision.granted,
-            decision.messages,
-            decision.bytes,
-            decision.governed,
-            group=decision.group,
-            over=decision.over,
-        )
+    is_limited = decision.limited_by is not None
     return AcquireAnswer(
         decision.granted,
         decision.messages,
         decision.bytes,
-        limited_by=decision.limited_by,
-        group=decision.group,
-        dimension=decision.dimension,
-        retry_after_ms=decision.retry_after_ms,
+        decision.governed,
+        decision.limited_by,
+        decision.group,
+        decision.dimension if is_limited else None,
+        decision.retry_after_ms if is_limited else None,
         over=decision.over,
     )
 
@@ -138,12 +134,28 @@ def over_headers(decision: Decision) -> Mapping[str, str]:
     return {"X-Rgd-Over": decision.group or ""} if decision.over else NO_HEADERS
 
 
-def decision_reply(decision: Decision, kind: Kind) -> Reply:
-    """The reply to a single question: 200, or 429 with the headers of a refusal."""
-    body = encode(answer_of(decision))
-    if decision.granted:
-        return Reply(200, body, over_headers(decision))
-    return Reply(429, body, refusal_headers(decision, kind))
+def reply_of(answer: Answer, kind: Kind) -> Reply:
+    """The reply to a single question: 200, or what says why not and when to come back."""
+    if isinstance(answer, Decision):
+        body = encode(answer_of(answer))
+        if answer.granted:
+            return Reply(200, body, over_headers(answer))
+        return Reply(429, body, refusal_headers(answer, kind))
+    if isinstance(answer, TooLarge):
+        told = TooLargeAnswer(
+            too_large_reason(answer), answer.level, answer.dimension, answer.most, answer.group
+        )
+        return json_reply(told, status=413)
+    headers = {"Retry-After": str(_wait_s(answer.retry_after_ms))}
+    if isinstance(answer, OverBacklog):
+        # Without `RateLimit`, because no rate was met.
+        return json_reply(backlog_answer(answer), status=429, headers=headers)
+    # Not 429, as no limit was met.
+    return json_reply(unknown_answer(answer), status=503, headers=headers)
+
+
+def _wait_s(milliseconds: int) -> int:
+    return max(1, -(-milliseconds // 1000))
 
 
 def backlog_answer(answer: OverBacklog) -> AcquireAnswer:
@@ -158,21 +170,6 @@ def backlog_answer(answer: OverBacklog) -> AcquireAnswer:
         quota_type=answer.quota_type,
         held=answer.held,
     )
-
-
-def backlog_reply(answer: OverBacklog) -> Reply:
-    """The reply to a single question: 429, without `RateLimit`, because no rate was met."""
-    wait_s = max(1, -(-answer.retry_after_ms // 1000))
-    headers = {"Retry-After": str(wait_s)}
-    return json_reply(backlog_answer(answer), status=429, headers=headers)
-
-
-def too_large_reply(answer: TooLarge) -> Reply:
-    """The reply to a single question that asks for too much at once."""
-    told = TooLargeAnswer(
-        too_large_reason(answer), answer.level, answer.dimension, answer.most, answer.group
-    )
-    return json_reply(told, status=413)
 
 
 def too_large_reason(answer: TooLarge) -> str:
@@ -196,15 +193,9 @@ def unknown_answer(answer: PoliciesUnknown, status: int | UnsetType = UNSET) -> 
     )
 
 
-def unknown_reply(answer: PoliciesUnknown) -> Reply:
-    """The reply to a single question while no policies are known: 503, not 429, as no limit was met."""
-    wait_s = max(1, -(-answer.retry_after_ms // 1000))
-    return json_reply(unknown_answer(answer), status=503, headers={"Retry-After": str(wait_s)})
-
-
 def refusal_headers(decision: Decision, kind: Kind) -> Mapping[str, str]:
     """When to come back, and what limit it was."""
-    wait_s = max(1, -(-decision.retry_after_ms // 1000))
+    wait_s = _wait_s(decision.retry_after_ms)
     name = f"{decision.group or decision.limited_by or 'limit'}/{kind}"
     dimension = decision.dimension or Dimension.MESSAGES
     limit = _limit_headers(name, dimension, decision.quota, decision.remaining, wait_s)

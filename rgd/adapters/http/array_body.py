@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from rgd.adapters.http.errors import BadBody, BatchTooLarge
+from rgd.adapters.http.errors import BadBody, CallError
 from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE
@@ -52,11 +52,12 @@ class ArrayReader(Generic[_Item]):
 
         Raises:
             BadBody: it is not an array of objects.
-            BatchTooLarge: there are more than `batch_max`.
+            CallError: there are more than `batch_max`.
         """
         # Counted before they are kept, if there may be so many: an item takes three bytes, its comma included.
         if len(body) > 3 * batch_max and body.count(b"{") > batch_max and _count(body) > batch_max:
-            raise BatchTooLarge(batch_max)
+            expected = f"expected an array of at most {batch_max} items (http.batch_max)"
+            raise CallError(413, f"body: {expected}")
         return self._good_items_of(body) or [*_raw_items_of(body)]
 
     def _good_items_of(self, array: bytes) -> list[_Item | msgspec.Raw] | None:

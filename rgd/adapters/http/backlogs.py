@@ -19,8 +19,9 @@ from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import Page, a_page, page_reply
-from rgd.adapters.http.plane_errors import STATUS, BacklogsFull, Missing
+from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
@@ -34,6 +35,7 @@ from rgd.core.backlog.model import (
     TopicBacklog,
     check_backlog,
 )
+from rgd.core.bounds import BOUNDS
 from rgd.core.policies.names import check_entity, namespace_of, parse_topic, topic_of
 from rgd.errors import RgdError
 from rgd.ports.backlogs import BacklogDoor
@@ -149,7 +151,7 @@ class Backlogs:
             tenant = check_entity(body.tenant, "tenant")
             return self._report_of(topic_of(namespace_of(tenant, body.namespace), body.topic), body)
         except RgdError as exc:
-            return item_reason(exc, STATUS)
+            return item_reason(exc)
 
     def _report_of(self, topic: str, body: BacklogBody) -> TopicBacklog:
         read_at_ms = _or_none(body.read_at_ms)
@@ -169,13 +171,18 @@ class Backlogs:
     def _answer_item(self, report: TopicBacklog) -> PushAnswer | ItemReason:
         try:
             return self._answer(report)
-        except BacklogsFull as exc:
-            return item_reason(exc, STATUS)
+        except CallError as exc:
+            return item_reason(exc)
 
     def _answer(self, report: TopicBacklog) -> PushAnswer:
         view = self._door.backlog(report.topic)
         if view is None or not self._door.is_kept(report):
-            raise BacklogsFull
+            most = BOUNDS.backlog
+            raise CallError(
+                503,
+                f"backlogs: expected at most {most.topics_max} topics with {most.subscriptions_max} "
+                f"subscriptions and {most.ledgers_max} ledgers; push fewer of them to this daemon",
+            )
         return PushAnswer(report.topic, view.evictions, view.blocked)
 
 

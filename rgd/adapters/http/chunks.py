@@ -6,7 +6,7 @@ Laws: what follows the body is not read. However small the chunks are, reading t
 import re
 from typing import Final
 
-from rgd.adapters.http.errors import BodyMalformed, BodyTooLarge
+from rgd.adapters.http.errors import BadBody, BodyTooLarge
 
 #: Most chunks of a body, and most bytes of the line before a chunk or of all trailers.
 CHUNKS_MAX: Final = 4096
@@ -39,7 +39,7 @@ class ChunkedBody:
         """Take more bytes; what follows the body once it is whole, None before.
 
         Raises:
-            BodyMalformed, BodyTooLarge: nothing behind it can be read.
+            BadBody, BodyTooLarge: nothing behind it can be read.
         """
         data, at = self._begun + data, 0
         while True:
@@ -57,13 +57,13 @@ class ChunkedBody:
         self._begun = data[at:]
         end = b"\n" if self._expected is _SIZE else b"\r\n\r\n"
         if len(self._begun) >= FRAME_BYTES_MAX or end in self._begun[2:]:
-            raise BodyMalformed
+            raise BadBody("body: malformed transfer encoding")
         return None
 
     def _begin_chunk(self, size: int) -> None:
         self._chunks += 1
         if self._chunks > CHUNKS_MAX:
-            raise BodyMalformed(f"expected at most {CHUNKS_MAX} chunks")
+            raise BadBody(f"body: expected at most {CHUNKS_MAX} chunks")
         if len(self.body) + size > self._bytes_max:
             raise BodyTooLarge(self._bytes_max)
         self._missing = size

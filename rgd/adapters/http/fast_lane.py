@@ -26,7 +26,7 @@ from rgd.adapters.http.connection import (
     UNREAD,
     Connection,
 )
-from rgd.adapters.http.errors import BodyTooSlow, CallError
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.forward import Pieces, Stream
 from rgd.adapters.http.lane_answers import CONTINUE, LAST_CHUNK, chunk_of
 from rgd.adapters.http.lane_heads import (
@@ -213,7 +213,8 @@ class Lane(Connection):
         self._body_timer = None
         if self._chunked is not None:
             self._needed_bytes = UNKNOWN_LENGTH
-        late = BodyTooSlow(self._lanes.request_timeout_s)
+        expected = f"expected within {self._lanes.request_timeout_s:g} seconds of its head"
+        late = CallError(408, f"body: {expected}")
         self._needed_bytes -= self._left_bytes
         self._left_bytes = 0
         self._end_with(head, self._lanes.gate.reply_to(late, head.method, head.route))

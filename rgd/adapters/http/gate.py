@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from rgd.adapters.http.errors import INTERNAL, ScopeMissing, TokenMissing, reply_to
+from rgd.adapters.http.errors import INTERNAL, Unauthorised, reply_to
 from rgd.adapters.http.reply import Observer, Reply
 from rgd.adapters.http.tokens import Tokens, bearer_of
 from rgd.ports.door import Scope
@@ -44,18 +44,22 @@ class Gate:
             authorization: the header, empty where there is none.
 
         Raises:
-            TokenMissing, ScopeMissing
+            Unauthorised
         """
         if scope is None or not self.tokens:
             return
         token = bearer_of(authorization)
         if token is None:
-            raise TokenMissing(sent=False)
+            expected = "expected a bearer token: Authorization: Bearer TOKEN"
+            raise Unauthorised(401, "no_token", expected)
         scopes = self.tokens.scopes_of(token)
         if scopes is None:
-            raise TokenMissing(sent=True)
+            reason = "the bearer token is not known"
+            raise Unauthorised(401, "unknown_token", reason, ', error="invalid_token"')
         if scope not in scopes:
-            raise ScopeMissing(scope)
+            reason = f"this call needs a token with the scope {scope}"
+            challenge = f', error="insufficient_scope", scope="{scope}"'
+            raise Unauthorised(403, "scope", reason, challenge)
 
     def caller(self, authorization: str) -> str:
         """The name of a token that passed; empty where none is needed."""
@@ -66,13 +70,13 @@ class Gate:
         """Whether `authorise` would let a call pass."""
         try:
             self.authorise(scope, authorization)
-        except (TokenMissing, ScopeMissing):
+        except Unauthorised:
             return False
         return True
 
     def reply_to(self, error: Exception, method: str, route: str) -> Reply:
         """The answer to an error of a call that connections answer, as `reply_to_any`."""
-        if isinstance(error, TokenMissing | ScopeMissing):
+        if isinstance(error, Unauthorised):
             self.unauthorised[error.why] += 1
         return reply_to_any(error, method, route)
 
@@ -81,14 +85,9 @@ class Gate:
         self.observe(OTHER_ROUTE, status, 0.0)
 
 
-def reply_to_any(
-    error: Exception,
-    method: str,
-    route: str,
-    foresees: Callable[[Exception], Reply | None] = reply_to,
-) -> Reply:
-    """The answer to an error; one that nobody `foresees` is a bug, logged, and answered without its traceback."""
-    foreseen = foresees(error)
+def reply_to_any(error: Exception, method: str, route: str) -> Reply:
+    """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
+    foreseen = reply_to(error)
     if foreseen is not None:
         return foreseen
     log.error("request failed: %s %s", method, route, exc_info=error)

@@ -14,8 +14,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rgd.adapters.http.byte_limits import UnreadAnswers
-from rgd.adapters.http.connection_limits import Admission, Closed, ConnectionLimits, caller_of
-from rgd.adapters.http.errors import TooManyConnections
+from rgd.adapters.http.connection_limits import (
+    Admission,
+    Closed,
+    ConnectionLimits,
+    Refused,
+    caller_of,
+)
+from rgd.adapters.http.errors import Overloaded
 
 
 class Bounds(NamedTuple):
@@ -25,6 +31,15 @@ class Bounds(NamedTuple):
     unread: UnreadAnswers
     request_timeout_s: float
     answer_timeout_s: float
+
+
+def too_many(beyond: Refused) -> Overloaded:
+    """The error of a connection that is beyond a limit, and asks for more than probes."""
+    return Overloaded(
+        f"too many connections (http.{beyond}); close some, or come back; "
+        "at http.probe_listen only probes are answered",
+        {"Connection": "close"},
+    )
 
 
 def _is_closed() -> None:
@@ -70,11 +85,11 @@ class Guard:
         """Whether it may ask for probes only; asking for more is counted by `refuse`."""
         return self.admission is not None and self.admission.beyond is not None
 
-    def refuse(self) -> TooManyConnections:
+    def refuse(self) -> Overloaded:
         """Count that it asked for more than probes; the error to answer with."""
         assert self.admission is not None, "it was let in"
         self._bounds.connections.refuse(self.admission)
-        return TooManyConnections(self.admission.beyond)
+        return too_many(self.admission.beyond or Refused.CONNECTIONS)
 
     def head_began(self) -> None:
         """A part of a request head is there. Idempotent."""

@@ -4,8 +4,10 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 
-from rgd.adapters.http.errors import TooManyConnections, reply_to
+from rgd.adapters.http.connection_limits import Refused
+from rgd.adapters.http.errors import reply_to
 from rgd.adapters.http.forward import Stream
+from rgd.adapters.http.guard import too_many
 from rgd.adapters.http.reply import Reply
 
 #: How long a date is used, in seconds of the event loop's clock.
@@ -78,7 +80,7 @@ def chunk_of(message: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(message), message)
 
 
-_REFUSED: Final = reply_to(TooManyConnections(None))
+_REFUSED: Final = reply_to(too_many(Refused.CONNECTIONS))
 assert _REFUSED is not None, "the error has a status"
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

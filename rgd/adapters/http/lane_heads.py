@@ -1,7 +1,7 @@
 """Reads the head of a request.
 
 Law: what nobody could read in two ways passes, and nothing else: HTTP/1.0 or 1.1, one host, one length or chunks, lines
-that end as they should. What is no such head is `Malformed` or `HeadTooLong`, and its connection ends.
+that end as they should. What is no such head is refused (400, 431), and its connection ends.
 
 The bytes are parsed by httptools, which must find in them one head and nothing else. It refuses two lengths, a length beside
 chunks, folded lines, bare line feeds, and whatever is no name or no value.
@@ -16,17 +16,13 @@ import httptools
 from multidict import CIMultiDict, MultiDict
 
 from rgd.adapters.http.errors import (
-    BadExpectation,
-    BadTarget,
     BodyTooLarge,
     CallError,
-    HeadTooLong,
-    Malformed,
 )
 from rgd.adapters.http.gate import OTHER_ROUTE
 from rgd.adapters.http.reply import NO_QUERY, Call
 from rgd.adapters.http.route_table import NO_PARTS, Route, RouteTable
-from rgd.adapters.http.target import check_target
+from rgd.adapters.http.target import bad_target, check_target
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope
 
@@ -82,7 +78,7 @@ class Head:
         self.waits = route.takes_body
         if route.takes_query and self._raw_query:
             if self._raw_query.count("&") >= PARAMETERS_MAX:
-                raise BadTarget("more", f"at most {PARAMETERS_MAX} parameters")
+                raise bad_target("more", f"at most {PARAMETERS_MAX} parameters")
             self.query = MultiDict(parse_qsl(self._raw_query, keep_blank_values=True))
 
     def refuse(self, error: CallError) -> None:
@@ -128,7 +124,7 @@ def check_begun(begun: bytes) -> None:
     """Refuse what will be no head however it goes on.
 
     Raises:
-        Malformed, HeadTooLong
+        CallError
     """
     _parsed(begun)
 
@@ -148,14 +144,14 @@ def read_head(
         handler_of: who answers a call, given the method, the call and the header `Authorization`.
 
     Raises:
-        Malformed, HeadTooLong: there is no telling where the request ends.
+        CallError: there is no telling where the request ends.
     """
     reader, parser = _parsed(head)
     if (reader.begun, reader.ended_head, reader.has_body) != (1, 1, False):
-        raise Malformed("expected one head")
+        raise _malformed("expected one head")
     version = parser.get_http_version()
     if version not in _VERSIONS:
-        raise Malformed("Invalid HTTP version")
+        raise _malformed("Invalid HTTP version")
     headers = CIMultiDict(
         # The parser leaves the space after a value.
         (
@@ -174,10 +170,7 @@ def read_head(
         read.to(*found, handler_of(read.method, found.route, read.authorization))
         if read.waits and length_max < read.length < UNKNOWN_LENGTH:
             raise BodyTooLarge(length_max)
-        if read.waits and not read.is_old and "Expect" in headers:
-            if headers["Expect"].lower() != "100-continue":
-                raise BadExpectation
-            read.expects = True
+        read.expects = read.waits and not read.is_old and _expects(headers)
     except CallError as exc:
         read.refuse(exc)
     return read
@@ -187,7 +180,7 @@ def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:
     """What httptools finds in the beginning of a request.
 
     Raises:
-        Malformed, HeadTooLong
+        CallError
     """
     reader = _Reader()
     parser = httptools.HttpRequestParser(reader)
@@ -197,14 +190,19 @@ def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:
         # It is answered as any other request.
         pass
     except httptools.HttpParserError as exc:
-        raise Malformed(str(exc)) from None
+        raise _malformed(str(exc)) from None
     if len(head) > LINE_BYTES_MAX and _longest(reader) > LINE_BYTES_MAX:
         expected = f"expected request line and headers of at most {LINE_BYTES_MAX} bytes each"
-        raise HeadTooLong(expected)
+        raise CallError(431, expected)
     if len(reader.headers) > HEADERS_MAX or len(head) > HEAD_BYTES_MAX:
         expected = f"expected at most {HEADERS_MAX} headers and {HEAD_BYTES_MAX} bytes of them"
-        raise HeadTooLong(expected)
+        raise CallError(431, expected)
     return reader, parser
+
+
+def _malformed(why: str) -> CallError:
+    """The bytes are no request."""
+    return CallError(400, f"malformed request: {why}")
 
 
 def _longest(reader: _Reader) -> int:
@@ -218,15 +216,22 @@ def _check_headers(headers: CIMultiDict[str], version: str) -> None:
             headers[name] = ", ".join(headers.getall(name))
     hosts = headers.getall("Host", ())
     if (not hosts and version == "1.1") or not _HOST.fullmatch(",".join(hosts)):
-        raise Malformed("expected the header Host once, with one host")
+        raise _malformed("expected the header Host once, with one host")
     if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
-        raise Malformed("Transfer-Encoding: expected chunked")
+        raise _malformed("Transfer-Encoding: expected chunked")
 
 
 def _length_of(headers: Mapping[str, str]) -> int:
     if "Transfer-Encoding" in headers:
         return UNKNOWN_LENGTH
     return min(int(headers.get("Content-Length", 0)), UNKNOWN_LENGTH - 1)
+
+
+def _expects(headers: Mapping[str, str]) -> bool:
+    """Whether the body comes once it is asked for."""
+    if headers.get("Expect", "100-continue").lower() != "100-continue":
+        raise CallError(417, "Expect: expected 100-continue")
+    return "Expect" in headers
 
 
 def _set_end(head: Head, version: str) -> None:

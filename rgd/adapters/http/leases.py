@@ -13,12 +13,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from rgd.adapters.http.acquire import name_of
-from rgd.adapters.http.answers import (
-    backlog_reply,
-    decision_reply,
-    over_headers,
-    unknown_reply,
-)
+from rgd.adapters.http.answers import over_headers, reply_of
 from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.errors import NotGoverned, Overloaded
@@ -28,7 +23,7 @@ from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.tokens import bearer_of
 from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
-from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
+from rgd.core.buckets.decision import Answer, Level
 from rgd.core.leases.model import (
     TTL_DEFAULT_NS,
     LeaseAnswer,
@@ -167,7 +162,9 @@ class Leases:
     def _reply(self, answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
         if self._shadow is not None:
             return self._shadow_reply(answer, self._shadow)
-        return _reply(answer, kind)
+        if isinstance(answer, LeaseAnswer):
+            return json_reply(_view(answer), headers=over_headers(answer.decision))
+        return reply_of(answer, kind)
 
     def _shadow_reply(self, answer: LeaseAnswer | Answer, shadow: Shadow) -> Reply:
         """A lease without bounds, whatever was decided and taken."""
@@ -203,17 +200,6 @@ def _holder(call: Call) -> str:
     # Not the header: it says the same token in many ways, and each would be another caller.
     token = bearer_of(said) or said
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
-
-
-def _reply(answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
-    if isinstance(answer, LeaseAnswer):
-        return json_reply(_view(answer), headers=over_headers(answer.decision))
-    if isinstance(answer, OverBacklog):
-        return backlog_reply(answer)
-    if isinstance(answer, PoliciesUnknown):
-        return unknown_reply(answer)
-    assert isinstance(answer, Decision), "a lease takes parts, and they are never too large"
-    return decision_reply(answer, kind)
 
 
 def _view(answer: LeaseAnswer) -> LeaseView:

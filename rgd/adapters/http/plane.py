@@ -16,7 +16,6 @@ from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import reply_to_any
 from rgd.adapters.http.live import LIVE, Live
-from rgd.adapters.http.plane_errors import reply_to
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Handler, MetricsPage, Reply, encode
 from rgd.adapters.http.routes import endpoints
 from rgd.adapters.http.settings import HttpSettings
@@ -103,7 +102,7 @@ class Plane:
             else:
                 reply = await handler(asked.call)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
-            reply = reply_to_any(exc, asked.method, asked.route, reply_to)
+            reply = reply_to_any(exc, asked.method, asked.route)
         if not has_begun:
             yield reply
 

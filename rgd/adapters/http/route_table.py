@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from rgd.adapters.http.errors import NoSuchMethod, NoSuchPath, Overloaded
+from rgd.adapters.http.errors import CallError, Overloaded
 from rgd.adapters.http.reply import HotHandler
 from rgd.ports.door import Scope
 
@@ -96,7 +96,7 @@ class RouteTable:
             path: as it came, without a query; its percent-encoding is sound.
 
         Raises:
-            NoSuchPath, NoSuchMethod
+            CallError: there is no such path or method.
             Overloaded: the list is not whole, and this is none of it.
         """
         plain = self._plain.get(path)
@@ -114,5 +114,7 @@ class RouteTable:
         if not self._is_whole:
             raise Overloaded("the daemon is starting; come back")
         if found:
-            raise NoSuchMethod({name for one in found for name in one.methods})
-        raise NoSuchPath
+            allowed = sorted({name for one in found for name in one.methods})
+            reason = "this path has no such method; the header Allow lists them"
+            raise CallError(405, reason, {"Allow": ", ".join(allowed)})
+        raise CallError(404, "no such path; GET /openapi.json lists them")

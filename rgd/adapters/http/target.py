@@ -11,7 +11,7 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from rgd.adapters.http.errors import BadTarget
+from rgd.adapters.http.errors import CallError
 
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -23,13 +23,18 @@ def check_target(target: str) -> None:
         target: path and query as they came; bytes that were no UTF-8 are surrogates.
 
     Raises:
-        BadTarget
+        CallError
     """
     if "%" not in target and target.isascii():
         return
     if _PERCENT.search(target):
-        raise BadTarget("a % that two hexadecimal digits do not follow")
+        raise bad_target("a % that two hexadecimal digits do not follow")
     try:
         unquote_to_bytes(target.encode()).decode()
     except UnicodeError:
-        raise BadTarget("other bytes") from None
+        raise bad_target("other bytes") from None
+
+
+def bad_target(got: str, expected: str = "percent-encoded UTF-8") -> CallError:
+    """The path or the query is no text, or too much of it."""
+    return CallError(400, f"path and query: expected {expected}, got {got}")

@@ -14,8 +14,9 @@ from typing import Final
 from msgspec.structs import astuple
 
 from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import WholePage, a_page, names_reply
-from rgd.adapters.http.plane_errors import Missing, ResourceGroupInUse
+from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_of
@@ -81,7 +82,7 @@ class ResourceGroupCalls:
         except UnknownGroup:
             raise Missing(MISSING) from None
         except GroupInUse as exc:
-            raise ResourceGroupInUse(f"ResourceGroup is in use: {exc}") from None
+            raise CallError(409, f"ResourceGroup is in use: {exc}") from None
         return NO_CONTENT
 
 

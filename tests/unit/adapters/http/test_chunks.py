@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rgd.adapters.http.chunks import CHUNKS_MAX, FRAME_BYTES_MAX, ChunkedBody
-from rgd.adapters.http.errors import BodyMalformed, BodyTooLarge, CallError
+from rgd.adapters.http.errors import BadBody, BodyTooLarge, CallError
 from tests.support.work import calls_of
 
 #: Parts with what a body ends with, too.
@@ -41,15 +41,15 @@ def test_a_body_is_what_its_chunks_hold_and_what_follows_is_not_read(
 @pytest.mark.parametrize(
     ("sent", "error"),
     [
-        (b"zz\r\n", BodyMalformed),
-        (b"-1\r\n", BodyMalformed),
-        (b"0x2\r\nab\r\n", BodyMalformed),
-        (b"f" * 20 + b"\r\n", BodyMalformed),
-        (b"2\r\nabc\r\n0\r\n\r\n", BodyMalformed),
-        (b"2;a\nab\r\n0\r\n\r\n", BodyMalformed),
-        (b"0\r\nA b\r\n\r\n", BodyMalformed),
-        (b"2;" + b"a" * FRAME_BYTES_MAX, BodyMalformed),
-        (b"0\r\n" + b"A: b\r\n" * FRAME_BYTES_MAX, BodyMalformed),
+        (b"zz\r\n", BadBody),
+        (b"-1\r\n", BadBody),
+        (b"0x2\r\nab\r\n", BadBody),
+        (b"f" * 20 + b"\r\n", BadBody),
+        (b"2\r\nabc\r\n0\r\n\r\n", BadBody),
+        (b"2;a\nab\r\n0\r\n\r\n", BadBody),
+        (b"0\r\nA b\r\n\r\n", BadBody),
+        (b"2;" + b"a" * FRAME_BYTES_MAX, BadBody),
+        (b"0\r\n" + b"A: b\r\n" * FRAME_BYTES_MAX, BadBody),
         (framed([b"x" * 9]), BodyTooLarge),
         (framed([b"x" * 5, b"y" * 5])[:-5], BodyTooLarge),
     ],
@@ -63,5 +63,5 @@ def test_reading_costs_a_call_or_so_for_each_chunk_and_there_are_only_so_many() 
     lines = framed([b"\r\n" * 50_000])
     assert calls_of(lambda: ChunkedBody(len(lines)).take(lines)) < 100
     ChunkedBody(CHUNKS_MAX).take(framed([b"x"] * (CHUNKS_MAX - 1)))
-    with pytest.raises(BodyMalformed, match=f"at most {CHUNKS_MAX} chunks"):
+    with pytest.raises(BadBody, match=f"at most {CHUNKS_MAX} chunks"):
         ChunkedBody(CHUNKS_MAX).take(framed([b"x"] * CHUNKS_MAX))
