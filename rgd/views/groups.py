@@ -55,10 +55,10 @@ def group_views(broker: Broker, names: Sequence[str], now: Nanos) -> list[GroupV
 
 def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -> list[GroupView]:
     kinds = iter(_kind_views(broker, groups, now))
-    index = broker.sharing.snapshot.index
+    snapshot = broker.sharing.snapshot
     views = []
     for group, _ in groups:
-        attached = index.attached_to(group.name)
+        attached = snapshot.attached_to(group.name)
         of_kind = dict(zip(KINDS, kinds, strict=False))
         views.append(
             GroupView(

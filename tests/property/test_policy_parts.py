@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.gate.policy_parts import PART_ENTRIES, PolicyParts, parts_between
-from rgd.core.policies.index import index_of
 from rgd.core.policies.model import Attachments, Group, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.policies.table import TableWriter
@@ -39,7 +38,7 @@ class Written:
         tables: list[Mapping[Any, Any]] = [writer.table() for writer in self.writers]
         groups, *others = map(dict, tables) if as_dicts else tables
         attach, limits = Attachments(*others[:3]), Limits(LIMITED, *others[3:])
-        return PolicySnapshot(groups, attach, limits, indexed=index_of(({}, {}, {}), ()))
+        return PolicySnapshot(groups, attach, limits, named=())
 
 
 @given(st.lists(st.tuples(CHANGES, st.booleans(), st.booleans(), st.booleans()), max_size=5))

@@ -45,11 +45,11 @@ async def attach(policies: Policies, key: str, group: str | None) -> None:
 
 
 def _require_unused(snapshot: PolicySnapshot, group: str) -> None:
-    attached = snapshot.index.attached_to(group)
+    attached = snapshot.attached_to(group)
     for what, names in (
         ("tenant", attached.tenants),
         ("namespace", attached.namespaces),
         ("topic", attached.topics),
     ):
         if names:
-            raise GroupInUse(group, f"{what} {next(iter(names))!r}")
+            raise GroupInUse(group, f"{what} {names[0]!r}")

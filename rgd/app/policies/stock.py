@@ -29,7 +29,7 @@ from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
 from rgd.core.policies.names import partitioned_topic_of
 from rgd.core.policies.records import Change
-from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot, with_tenants
 from rgd.ports.stock import (
     NO_QUOTAS,
     Reading,
@@ -277,7 +277,7 @@ def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
             namespace_subscriptions=_set(namespaces, attrgetter("subscriptions")),
             topic_subscriptions=_set(topics, attrgetter("subscriptions")),
         ),
-        named=frozenset(namespaces),
+        named=with_tenants(namespaces),
         backlogs=Backlogs(
             _set(namespaces, attrgetter("backlogs")), _set(topics, attrgetter("backlogs"))
         ),

@@ -10,16 +10,12 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from rgd.core.policies.index import PolicyIndex
 from rgd.core.policies.model import LocalLimit
 from rgd.core.policies.snapshot import DECIDING_TABLES, PolicySnapshot, snapshot_of
 from rgd.core.policies.table import TableWriter, changed_keys
 
 #: Most entries of a part.
 PART_ENTRIES: Final = 200
-
-#: Nothing that decides requests reads it.
-_NO_INDEX: Final = PolicyIndex({}, {}, {}, {})
 
 
 class Part(NamedTuple):
@@ -82,4 +78,5 @@ class PolicyParts:
             of_broker: the limit of all traffic of this broker.
         """
         tables = {of: writer.table() for of, writer in self._writers.items()}
-        return snapshot_of(tables, of_broker, _NO_INDEX)
+        # Nothing that decides requests reads which namespaces exist.
+        return snapshot_of(tables, of_broker, ())

@@ -19,7 +19,6 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
-from rgd.core.policies.index import NamesWriter, PolicyIndex
 from rgd.core.policies.model import NOT_SET, BacklogQuotas, Group, LocalLimit
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.snapshot import PolicySnapshot, snapshot_of
@@ -66,8 +65,6 @@ _SORTS: Final[Mapping[str, tuple[str, type]]] = MappingProxyType(
     }
 )
 
-#: Keys of what is attached to groups.
-_ATTACHED: Final = (TENANT, NAMESPACE, TOPIC)
 _OF_NAMESPACES: Final = (
     NAMESPACE,
     LIMIT_NAMESPACE,
@@ -118,15 +115,15 @@ class PolicyRecords:
         self._tables: dict[str, TableWriter[Any, Any]] = {
             prefix: TableWriter() for prefix in _SORTS
         }
-        #: Names attached to each group, by key prefix; and each tenant's namespaces.
-        self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
-        self._existing = NamesWriter()
+        #: Namespaces that exist, and their tenants: once named, even by a record that was deleted since.
+        self._existing: TableWriter[str, None] = TableWriter()
 
     def put(self, record: PolicyRecord) -> None:
         """Apply a record, whatever is known of its key."""
-        known = self._records.get(record.key)
+        if record.key not in self._records and (namespace := _namespace_of(record.key)):
+            self._existing.put(namespace, None)
+            self._existing.put(tenant_of(namespace), None)
         self._records[record.key] = record
-        self._index(known, record)
         self._show(record.key, record.value)
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
@@ -161,24 +158,7 @@ class PolicyRecords:
     def snapshot(self) -> PolicySnapshot:
         """The snapshot of the winning records."""
         tables = {_SORTS[prefix][0]: writer.table() for prefix, writer in self._tables.items()}
-        names = [writer.table() for writer in (*self._attached_to.values(), self._existing)]
-        return snapshot_of(tables, self._broker, PolicyIndex(*names))
-
-    def _index(self, before: PolicyRecord | None, after: PolicyRecord) -> None:
-        """Update the index for a record that replaces the known one of its key."""
-        prefix, name = _parted(after.key)
-        namespace = _namespace_of(prefix, name)
-        if before is None and namespace is not None:
-            # A namespace exists once named, even by a record that was deleted since.
-            self._existing.add(tenant_of(namespace), namespace)
-        attached = self._attached_to.get(prefix)
-        was = before.value if before is not None else None
-        if attached is None or was == after.value:
-            return
-        if isinstance(was, str):
-            attached.remove(was, name)
-        if isinstance(after.value, str):
-            attached.add(after.value, name)
+        return snapshot_of(tables, self._broker, self._existing.table())
 
     def _show(self, key: str, value: Value) -> None:
         """Write a value to the next snapshot; a value of the wrong type counts as absent."""
@@ -196,8 +176,9 @@ class PolicyRecords:
             table.remove(entry)
 
 
-def _namespace_of(prefix: str, name: str) -> str | None:
+def _namespace_of(key: str) -> str | None:
     """The namespace that a key names, if it names one."""
+    prefix, name = _parted(key)
     if prefix in _OF_NAMESPACES:
         return name
     if prefix == LIMIT_SUBSCRIPTION:

@@ -3,23 +3,28 @@
 Law: a request is decided against exactly one snapshot. A change makes a new snapshot
 and replaces the old one as a whole, so moving a namespace between groups is atomic.
 
-Each distinct group among topic, namespace and tenant is charged once, narrowest first. The snapshot's index has the attachments of a group and the existing
-namespaces. `rgd.app` has the sources of policies.
+Each distinct group among topic, namespace and tenant is charged once, narrowest first. `rgd.app` has the sources of policies.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from rgd.core.bounds import BOUNDS
-from rgd.core.policies.index import PolicyIndex, index_of
 from rgd.core.policies.model import Attachments, Backlogs, Group, Limits, LocalLimit
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.precedence import Scope, names_of
 from rgd.core.policies.table import Table, changed_keys
+
+
+class Attached(NamedTuple):
+    """The names attached to one group."""
+
+    tenants: list[str]
+    namespaces: list[str]
+    topics: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +34,19 @@ class PolicySnapshot:
     groups: Mapping[str, Group] = field(default_factory=dict)
     attach: Attachments = field(default_factory=Attachments)
     limits: Limits = field(default_factory=Limits)
-    #: Namespaces that exist without any policy.
-    named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
-    #: The index, if the creator of the snapshot maintains it; otherwise it is computed here.
-    indexed: InitVar[PolicyIndex | None] = None
-    index: PolicyIndex = field(init=False, compare=False, repr=False)
+    #: What exists, if the creator of the snapshot knows; otherwise it is what the policies here name.
+    named: InitVar[Collection[str] | None] = None
+    #: Namespaces that exist (full names), and their tenants.
+    existing: Collection[str] = field(init=False, compare=False, repr=False)
+    #: Of each table of attachments, the names by group; empty until somebody asks.
+    _attached: Sequence[Mapping[str, list[str]]] = field(
+        init=False, default=(), compare=False, repr=False
+    )
 
-    def __post_init__(self, indexed: PolicyIndex | None) -> None:
-        if indexed is None:
-            attach = self.attach
-            indexed = index_of(
-                (attach.tenants, attach.namespaces, attach.topics), self._namespaces()
-            )
-        object.__setattr__(self, "index", indexed)
+    def __post_init__(self, named: Collection[str] | None) -> None:
+        existing = with_tenants(self._namespaces()) if named is None else named
+        object.__setattr__(self, "existing", existing)
 
     def groups_of(self, namespace: str | None, topic: str | None = None) -> tuple[Group, ...]:
         """The distinct groups that charge a topic of a full namespace, narrowest first.
@@ -69,14 +73,16 @@ class PolicySnapshot:
             if (group := self.attach.tenants.get(tenant)) is not None:
                 yield group, Scope.TENANT, tenant
 
-    def namespaces(self) -> frozenset[str]:
-        """Every namespace that was ever named here (a namespace exists once named)."""
-        return frozenset(chain.from_iterable(self.index.existing.values()))
+    def attached_to(self, group: str) -> Attached:
+        """The names attached to a group, sorted; the first call passes over all attachments."""
+        if not self._attached:
+            tables = self.attach.tenants, self.attach.namespaces, self.attach.topics
+            object.__setattr__(self, "_attached", [_by_value(table) for table in tables])
+        return Attached(*(sorted(names.get(group, ())) for names in self._attached))
 
     def _namespaces(self) -> Iterator[str]:
         """Every named namespace, once for each policy that names it."""
         limits, backlogs = self.limits, self.backlogs
-        yield from self.named
         for names in (
             self.attach.namespaces,
             limits.namespaces,
@@ -92,6 +98,19 @@ class PolicySnapshot:
         ):
             yield from map(namespace_of_topic, topics)
         yield from (namespace_of_topic(topic) for topic, _ in limits.subscriptions)
+
+
+def with_tenants(namespaces: Iterable[str]) -> Collection[str]:
+    """These namespaces (full names) and their tenants, as `PolicySnapshot.existing` has them."""
+    names = set(namespaces)
+    return names.union(map(tenant_of, names))
+
+
+def _by_value(table: Mapping[str, str]) -> Mapping[str, list[str]]:
+    found = defaultdict(list)
+    for name, value in table.items():
+        found[value].append(name)
+    return found
 
 
 EMPTY_SNAPSHOT = PolicySnapshot()
@@ -115,14 +134,14 @@ DECIDING_TABLES: Final = (
 
 
 def snapshot_of(
-    tables: Mapping[str, Mapping[Any, Any]], of_broker: LocalLimit, index: PolicyIndex
+    tables: Mapping[str, Mapping[Any, Any]], of_broker: LocalLimit, existing: Collection[str]
 ) -> PolicySnapshot:
     """The snapshot of these tables.
 
     Args:
         tables: by attribute of the snapshot, such as `limits.topics`; others are empty.
         of_broker: the limit of all traffic of a broker.
-        index: of these tables.
+        existing: the namespaces that exist, and their tenants.
     """
 
     def of(part: str) -> dict[str, Mapping[Any, Any]]:
@@ -134,7 +153,7 @@ def snapshot_of(
         Attachments(**of("attach")),
         Limits(of_broker, **of("limits")),
         backlogs=Backlogs(**of("backlogs")),
-        indexed=index,
+        named=existing,
     )
 
 

@@ -98,10 +98,6 @@ class TableWriter(Generic[_Key, _Value]):
         self._count = 0
         self._table: Table[_Key, _Value] | None = None
 
-    def get(self, key: _Key, default: _Value) -> _Value:
-        """The current value of a key, or the default."""
-        return self._parts[hash(key) & _MASK].get(key, default)
-
     def put(self, key: _Key, value: _Value) -> None:
         """Set a key."""
         part = self._part(key)

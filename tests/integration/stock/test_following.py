@@ -79,10 +79,10 @@ async def test_a_namespaces_rates_and_quotas_are_followed(
         assert house.limit(eu) is None
         assert house.limit(eu, Kind.DISPATCH, subscription="billing", of="bytes") is None
         assert orders not in house.daemon.snapshot().backlogs.namespaces
-        assert orders in house.daemon.snapshot().namespaces()
+        assert orders in house.daemon.snapshot().existing
         await operator.call("DELETE", base)
         await house.two_polls()
-        assert orders not in house.daemon.snapshot().namespaces()
+        assert orders not in house.daemon.snapshot().existing
 
 
 async def test_the_brokers_dispatch_limit_is_followed(

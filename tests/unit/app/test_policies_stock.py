@@ -297,7 +297,7 @@ def test_every_part_has_its_place_in_the_snapshot() -> None:
             namespace_subscriptions={"acme/orders": LocalLimit(dispatch=Rates(2))},
             topic_subscriptions={EU: LocalLimit(dispatch=Rates(3))},
         ),
-        named=frozenset({"acme/orders", "acme/bare", "acme/lost"}),
         backlogs=Backlogs({"acme/orders": quotas}, {EU: quotas}),
     )
+    assert snapshot_of(stock).existing == {"acme", "acme/orders", "acme/bare", "acme/lost"}
     assert [group.name for group in snapshot_of(stock).groups_of("acme/lost")] == []

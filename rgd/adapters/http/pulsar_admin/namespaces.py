@@ -54,7 +54,8 @@ class NamespaceCalls:
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
-        return names_reply(call, chain(snapshot.attach.tenants, snapshot.index.existing))
+        tenants = (name for name in snapshot.existing if "/" not in name)
+        return names_reply(call, chain(snapshot.attach.tenants, tenants))
 
     @Endpoint(
         "GET",
@@ -69,7 +70,9 @@ class NamespaceCalls:
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
         if not is_tenant(snapshot, tenant):
             raise Missing("Tenant not found")
-        return names_reply(call, snapshot.index.namespaces_of(tenant))
+        return names_reply(
+            call, (name for name in snapshot.existing if name.startswith(f"{tenant}/"))
+        )
 
     @Endpoint("GET", NAMESPACE, Scope.READ, {200: NamespacePolicies}, (404, 412))
     async def policies(self, call: Call) -> Reply:

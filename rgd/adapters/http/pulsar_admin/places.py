@@ -103,7 +103,7 @@ def subscription_named(domain: str) -> Naming:
 
 def is_tenant(snapshot: PolicySnapshot, tenant: str) -> bool:
     """Whether anything of a tenant is named."""
-    return tenant in snapshot.attach.tenants or bool(snapshot.index.namespaces_of(tenant))
+    return tenant in snapshot.attach.tenants or tenant in snapshot.existing
 
 
 def check_known(snapshot: PolicySnapshot, named: Named) -> None:
@@ -115,7 +115,7 @@ def check_known(snapshot: PolicySnapshot, named: Named) -> None:
     if not named.namespace:
         if not is_tenant(snapshot, named.tenant):
             raise Missing("Tenant does not exist")
-    elif not snapshot.index.has_namespace(named.namespace):
+    elif named.namespace not in snapshot.existing:
         raise Missing("Namespace not found" if named.topic else "Namespace does not exist")
 
 

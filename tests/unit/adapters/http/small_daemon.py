@@ -168,7 +168,7 @@ class SmallDaemon:
 
     def group(self, name: str) -> GroupView:
         group = self._group(name)
-        attached = self._snapshot.index.attached_to(name)
+        attached = self._snapshot.attached_to(name)
         return GroupView(
             group=name,
             blocked=group.blocked,
@@ -238,7 +238,7 @@ class SmallDaemon:
     async def delete_group(self, name: str) -> None:
         self._check_writable()
         self._group(name)
-        attached = self._snapshot.index.attached_to(name)
+        attached = self._snapshot.attached_to(name)
         users = [*attached.tenants, *attached.namespaces, *attached.topics]
         if users:
             raise GroupInUse(name, users[0])
