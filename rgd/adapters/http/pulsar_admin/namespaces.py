@@ -3,7 +3,6 @@
 They are what the policies here name, and nothing else: rgd knows no bundles, permissions or topics.
 """
 
-from itertools import chain
 from typing import Final
 
 from msgspec import UNSET
@@ -23,6 +22,7 @@ from rgd.adapters.http.pulsar_admin.places import (
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.core.policies.model import NOT_SET
+from rgd.core.policies.names import tenant_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
@@ -54,8 +54,7 @@ class NamespaceCalls:
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
-        tenants = (name for name in snapshot.existing if "/" not in name)
-        return names_reply(call, chain(snapshot.attach.tenants, tenants))
+        return names_reply(call, {*snapshot.attach.tenants, *map(tenant_of, snapshot.existing)})
 
     @Endpoint(
         "GET",
@@ -70,9 +69,7 @@ class NamespaceCalls:
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
         if not is_tenant(snapshot, tenant):
             raise Missing("Tenant not found")
-        return names_reply(
-            call, (name for name in snapshot.existing if name.startswith(f"{tenant}/"))
-        )
+        return names_reply(call, (one for one in snapshot.existing if one.startswith(f"{tenant}/")))
 
     @Endpoint("GET", NAMESPACE, Scope.READ, {200: NamespacePolicies}, (404, 412))
     async def policies(self, call: Call) -> Reply:
