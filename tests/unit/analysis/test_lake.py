@@ -285,5 +285,5 @@ def test_a_lake_is_claimed_again_and_a_place_that_is_none_refused(out: str) -> N
 def test_the_page_documents_every_column_and_is_current() -> None:
     text = described()
     assert Path("docs/lake.md").read_text(encoding="utf-8").endswith(f"\n\n{text}")
-    for _, columns in LAKE.values():
-        assert all(f"| `{name}` | {kind} | " in text for name, (kind, _) in columns.items())
+    for table in LAKE:
+        assert all(f"| `{name}` | {kind} | " in text for name, kind in columns_of(table).items())
