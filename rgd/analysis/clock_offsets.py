@@ -25,17 +25,18 @@ SLACK_ROUNDS: Final = 1.0
 
 def find_offsets(records: Records, round_ms: float) -> Floats:
     """[spans] what is to be added to a span's own clock for the common time, ms; NaN where that is unknown."""
-    offsets = np.full(records.spans, np.nan)
+    spans = len(records.first)
+    offsets = np.full(spans, np.nan)
     is_other = records.timeline[records.later] != records.timeline[records.earlier]
     later, earlier = records.later[is_other], records.earlier[is_other]
     # Of two spans, the most that the offset of the seen one may be above that of the one that saw it.
     pairs, pair = np.unique(
-        records.span[later] * records.spans + records.span[earlier], return_inverse=True
+        records.span[later] * spans + records.span[earlier], return_inverse=True
     )
     above = np.full(len(pairs), np.inf)
     np.minimum.at(above, pair, records.local_ms[later] - records.local_ms[earlier])
-    saw, was_seen = pairs // records.spans, pairs % records.spans
-    offsets[np.bincount(records.span[later], minlength=records.spans).argmax()] = 0.0
+    saw, was_seen = pairs // spans, pairs % spans
+    offsets[np.bincount(records.span[later], minlength=spans).argmax()] = 0.0
     while True:
         high, low = np.full(len(offsets), np.inf), np.full(len(offsets), -np.inf)
         np.fmin.at(high, was_seen, offsets[saw] + above)

@@ -15,6 +15,7 @@ brokers that differ, the first by name counts as right.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -100,34 +101,31 @@ def align_clocks(headers: Any, round_ms: float) -> Clocks:
 
 def align(records: Records, round_ms: float) -> Clocks:
     """Find how far the brokers' clocks were off; `round_ms` is the length of a round."""
-    if records.spans == 0:
+    if not records.timelines:
         return AS_STAMPED
     tolerance_ms = TOLERANCE_ROUNDS * round_ms
-    spans = [
-        np.unique(records.span[own])
-        for own in map(records.of_timeline, range(len(records.timelines)))
-    ]
     offsets = find_offsets(records, round_ms)
+    owner = records.timeline[records.first]
+    spans = [owner == number for number in range(len(records.timelines))]
     for own in spans:
         offsets[own] = _continued(offsets[own])
-    known = [number for number, own in enumerate(spans) if np.isfinite(offsets[own[0]])]
+    known = np.unique(owner[np.isfinite(offsets)]).tolist()
     offsets += _shared_error(records, offsets, tolerance_ms)
     for number in set(range(len(spans))) - set(known):
         offsets[spans[number]] = _of_kin(records, offsets, number, known)
     common = records.local_ms + offsets[records.span]
     error = records.clock_ms - common
-    brokers = {one.broker for one in records.timelines}
-    aligned = {records.timelines[number].broker for number in known}
+    brokers = {broker for broker, _ in records.timelines}
+    aligned = {records.timelines[number][0] for number in known}
     if len(aligned) == 1 and len(brokers) > 1:
         aligned = set()
+    off = np.unique(records.timeline[np.abs(error) > tolerance_ms]).tolist()
+    begin_ms = records.local_ms[records.first]
     return Clocks(
         {
-            timeline.key: ClockOffset(
-                timeline.local_ms[np.searchsorted(records.span[of], own)], offsets[own]
-            )
-            for number, (timeline, own) in enumerate(zip(records.timelines, spans, strict=True))
-            for of in (records.of_timeline(number),)
-            if (np.abs(error[of]) > tolerance_ms).any()
+            records.timelines[number]: ClockOffset(begin_ms[own], offsets[own])
+            for number in off
+            for own in (spans[number],)
         },
         _errors(records, common, error, tolerance_ms),
         tuple(sorted(brokers - aligned)),
@@ -145,11 +143,9 @@ def _continued(offsets: Floats) -> Floats:
 
 def _weights(records: Records) -> Floats:
     """One error for each broker, so that all count the same; the first by name decides a tie."""
-    brokers = sorted({one.broker for one in records.timelines})
-    index_of = {broker: index for index, broker in enumerate(brokers)}
-    index = np.array([index_of[one.broker] for one in records.timelines], np.int64)
+    _, index = np.unique([broker for broker, _ in records.timelines], return_inverse=True)
     broker = index[records.timeline]
-    weight = 1.0 / np.bincount(broker, minlength=len(brokers))[broker]
+    weight = 1.0 / np.bincount(broker)[broker]
     return np.where(broker == 0, weight * 1.001, weight)
 
 
@@ -168,15 +164,15 @@ def _of_kin(records: Records, offsets: Floats, number: int, known: list[int]) ->
 
     Without another one the broker's own clock is right most of the time.
     """
-    timeline = records.timelines[number]
-    ahead_ms = timeline.clock_ms - timeline.local_ms
-    kin = [one for one in known if records.timelines[one].broker == timeline.broker]
+    ahead_ms = records.clock_ms - records.local_ms
+    own = records.of_timeline(number)
+    broker, _ = records.timelines[number]
+    kin = [one for one in known if records.timelines[one][0] == broker]
     if not kin:
-        return float(np.median(ahead_ms))
-    own = np.concatenate([np.arange(len(records.span))[records.of_timeline(one)] for one in kin])
-    nearest = own[np.abs(records.clock_ms[own] - timeline.clock_ms[0]).argmin()]
-    error = records.clock_ms[nearest] - records.local_ms[nearest] - offsets[records.span[nearest]]
-    return float(ahead_ms[0] - error)
+        return float(np.median(ahead_ms[own]))
+    its = np.flatnonzero(np.isin(records.timeline, kin))
+    nearest = its[np.abs(records.clock_ms[its] - records.clock_ms[own.start]).argmin()]
+    return float(ahead_ms[own.start] - ahead_ms[nearest] + offsets[records.span[nearest]])
 
 
 def _errors(
@@ -184,15 +180,15 @@ def _errors(
 ) -> tuple[ClockError, ...]:
     """The clock errors with their times; the largest first."""
     found: list[ClockError] = []
-    owns = [records.of_span(span) for span in range(records.spans)]
+    bounds = pairwise([*records.first.tolist(), len(records.span)])
     spans = [
         ClockError(
-            records.timelines[records.timeline[own.start]].broker,
-            int(common[own.start]),
-            int(common[own.stop - 1]),
-            float(np.median(error[own])),
+            records.timelines[records.timeline[begin]][0],
+            int(common[begin]),
+            int(common[end - 1]),
+            float(np.median(error[begin:end])),
         )
-        for own in owns
+        for begin, end in bounds
     ]
     for one in sorted(spans, key=lambda one: (one.broker, one.from_ms)):
         before = found[-1] if found else None

@@ -129,9 +129,8 @@ def worst_error(clocks: Clocks, daemons: Sequence[Daemon], records: Records) -> 
     daemon_of = {(one.broker, f"{one.incarnation:016x}"): one for one in daemons}
     errors = [
         time_of(clocks, one, sequence - 1) - one.true_ms[sequence - 1]
-        for timeline in records.timelines
-        for one in (daemon_of[timeline.key],)
-        for sequence in timeline.sequence.tolist()
+        for number, sequence in zip(records.timeline, records.sequence.tolist(), strict=True)
+        for one in (daemon_of[records.timelines[number]],)
     ]
     return float(max(abs(error) for error in errors)) / ROUND_MS
 
