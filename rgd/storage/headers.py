@@ -18,7 +18,7 @@ from rgd.wire.frame import (
     decode_entry,
     peek_broker_entry_metadata,
 )
-from rgd.wire.segment import LENGTH_SIZE, SegmentReader, Stored, decode_length
+from rgd.wire.segment import LENGTH_SIZE, Found, SegmentReader, Stored, decode_length
 
 #: Bytes read at once where entries are read completely.
 CHUNK_BYTES: Final = 1 << 20
@@ -145,13 +145,18 @@ def read_chunks(source: Readable, offset: int, end: int | None = None) -> Iterat
         yield chunk
 
 
-def _whole_entry_after(source: Readable, offset: int) -> Header | None:
+def read_found(source: Readable, offset: int = 0) -> Iterator[Found]:
+    """What a segment has from `offset` on, where a length must stand: entries, damage, an incomplete end.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     reader = SegmentReader(offset)
     for chunk in read_chunks(source, offset):
-        for found in reader.feed(chunk):
-            if isinstance(found, Stored):
-                return header_of(found)
-    for found in reader.finish():
-        if isinstance(found, Stored):
-            return header_of(found)
-    return None
+        yield from reader.feed(chunk)
+    yield from reader.finish()
+
+
+def _whole_entry_after(source: Readable, offset: int) -> Header | None:
+    found = (one for one in read_found(source, offset) if isinstance(one, Stored))
+    return next(map(header_of, found), None)

@@ -8,14 +8,16 @@ whoever remembers an identity compares it before anything is created, dropped or
 """
 
 import json
-import re
-from typing import Final
+from typing import Annotated, Final
 
-from rgd.storage.errors import ObjectMissing, TierChanged, TierDamaged
+import msgspec
+from msgspec import Meta
+
+from rgd.storage.errors import ObjectMissing, TierChanged
+from rgd.storage.manifest import VERSION, read_versioned
 from rgd.storage.objects import Objects
 
 MARKER: Final = "rgd-tier.json"
-VERSION: Final = 1
 #: Largest marker that is read, in bytes.
 MARKER_BYTES_MAX: Final = 1024
 IDENTITY_BYTES: Final = 16
@@ -26,7 +28,11 @@ REMEDY: Final = (
     "so that the log continues there under another number"
 )
 
-_IDENTITY: Final = re.compile(r"[0-9a-f]{32}")
+Identity = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+
+
+class _Marker(msgspec.Struct):
+    identity: Identity
 
 
 def read_identity(objects: Objects) -> str | None:
@@ -40,7 +46,9 @@ def read_identity(objects: Objects) -> str | None:
         data = objects.read_range(MARKER, 0, MARKER_BYTES_MAX)
     except ObjectMissing:
         return None
-    return _decode(data, f"{objects.place}: {MARKER}") if data else None
+    if not data:
+        return None
+    return read_versioned(_Marker, data, f"{objects.place}: {MARKER}").identity
 
 
 def claim_identity(objects: Objects, fresh: str) -> str:
@@ -74,16 +82,3 @@ def require_identity(objects: Objects, expected: str) -> None:
             f"{objects.place}: expected the tier {expected} that this log was uploaded to, but {what}; "
             f"nothing is uploaded, dropped or deleted. {REMEDY}"
         )
-
-
-def _decode(data: bytes, name: str) -> str:
-    try:
-        decoded = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise TierDamaged(f"{name}: not a marker: {type(error).__name__}") from error
-    if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
-        raise TierDamaged(f"{name}: not a marker of version {VERSION}")
-    identity = decoded.get("identity")
-    if not isinstance(identity, str) or not _IDENTITY.fullmatch(identity):
-        raise TierDamaged(f"{name}: identity: expected 32 hexadecimal digits")
-    return identity

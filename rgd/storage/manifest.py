@@ -5,8 +5,11 @@ there whole. So readers and retention learn all that they need without reading a
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from rgd.storage.errors import TierDamaged
 
@@ -14,20 +17,26 @@ VERSION: Final = 1
 #: Largest manifest that is read, in bytes.
 MANIFEST_BYTES_MAX: Final = 4096
 
-_INT_MAX: Final = (1 << 64) - 1
+#: What an object of rgd's own in a tier may say.
+Whole = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Value = TypeVar("_Value")
+
+
+class _Versioned(msgspec.Struct):
+    version: Literal[1]
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedSegment:
     """A segment that nothing is appended to any more; times are the broker's, in milliseconds since 1970."""
 
-    first_index: int
-    last_index: int
+    first_index: Whole
+    last_index: Whole
     #: Of the first and the last entry.
-    first_ms: int
-    last_ms: int
+    first_ms: Whole
+    last_ms: Whole
     #: In bytes: of the segment alone in a tier, with its sparse index on disk.
-    size: int
+    size: Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,11 @@ class TieredSegment(ClosedSegment):
     """A closed segment in a tier."""
 
     #: Of all its bytes.
-    crc32c: int
+    crc32c: Whole
+
+    def __post_init__(self) -> None:
+        if self.last_index < self.first_index:
+            raise ValueError("the last index is below the first")
 
 
 def encode_manifest(segment: TieredSegment) -> bytes:
@@ -49,28 +62,17 @@ def decode_manifest(data: bytes, name: str) -> TieredSegment:
     Raises:
         TierDamaged: it is none; a later version is none either.
     """
-    try:
-        decoded = json.loads(data[:MANIFEST_BYTES_MAX])
-    except (ValueError, RecursionError) as error:
-        raise TierDamaged(f"{name}: not a manifest: {type(error).__name__}") from error
-    if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
-        raise TierDamaged(f"{name}: not a manifest of version {VERSION}")
-    return segment_from(decoded, name)
+    return read_versioned(TieredSegment, data[:MANIFEST_BYTES_MAX], name)
 
 
-def segment_from(decoded: dict[str, object], name: str) -> TieredSegment:
-    """A segment from the fields of an object.
+def read_versioned(kind: type[_Value], data: bytes, name: str) -> _Value:
+    """What an object of rgd's own in a tier says, of `VERSION`.
 
     Raises:
-        TierDamaged: one is missing or is no number that can be right.
+        TierDamaged: it is none.
     """
-    values: list[int] = []
-    for field in fields(TieredSegment):
-        value = decoded.get(field.name)
-        if type(value) is not int or not 0 <= value <= _INT_MAX:
-            raise TierDamaged(f"{name}: {field.name}: expected a whole number from 0 to 2^64 - 1")
-        values.append(value)
-    segment = TieredSegment(*values)
-    if segment.last_index < segment.first_index:
-        raise TierDamaged(f"{name}: the last index is below the first")
-    return segment
+    try:
+        msgspec.json.decode(data, type=_Versioned)
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise TierDamaged(f"{name}: not of version {VERSION}, or damaged: {error}") from error

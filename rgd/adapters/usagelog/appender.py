@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.files import FolderLock, sync_path
-from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.intercepting import added_by
 from rgd.adapters.usagelog.open_segment import Encoded, OpenSegment
 from rgd.adapters.usagelog.recovery import recover
@@ -304,7 +303,7 @@ class Appender:
         if os.fstat(descriptor).st_size:
             os.close(descriptor)
             raise FileExistsError(errno.EEXIST, "another process writes to this segment", str(path))
-        self._segment = OpenSegment(path, descriptor, MarkWriter(path))
+        self._segment = OpenSegment(path, descriptor)
 
     def _sync(self, segment: OpenSegment) -> None:
         unsynced, self._unsynced = self._unsynced, 0

@@ -13,7 +13,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -37,6 +37,8 @@ class Segment:
 
     first_index: int
     path: Path
+    #: First index of the segment behind it; None: it is the last one.
+    end: int | None = None
 
 
 def log_folder(root: Path, broker: str) -> Path:
@@ -68,7 +70,9 @@ def list_segments(folder: Path) -> list[Segment]:
         raise LogNotFound(folder) from exc
     except OSError as exc:
         raise LogUnreadable(folder, exc) from exc
-    return sorted(segment for segment in found if segment is not None)
+    segments = sorted(segment for segment in found if segment is not None)
+    ends = (*(segment.first_index for segment in segments[1:]), None)
+    return [replace(segment, end=end) for segment, end in zip(segments, ends, strict=False)]
 
 
 def list_logs(path: Path) -> list[Path]:

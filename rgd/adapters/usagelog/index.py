@@ -7,6 +7,7 @@ Entries without a broker's index get no marks.
 
 import contextlib
 import os
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -20,36 +21,10 @@ SUFFIX: Final = ".idx"
 MARK_EVERY: Final = 128
 
 
-class MarkCounter:
-    """Decides which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
-
-    def __init__(self) -> None:
-        self._since_mark = 0
-
-    def mark_for(self, header: Header) -> Mark | None:
-        """Count an entry; returns its mark if it gets one."""
-        is_due = self._since_mark % MARK_EVERY == 0
-        self._since_mark += 1
-        if not is_due or header.index is None:
-            return None
-        return Mark(header.index, header.timestamp, header.offset)
-
-
-class MarkWriter:
-    """Adds marks to the index of the segment that is being written; never raises."""
-
-    def __init__(self, segment: Path) -> None:
-        self._segment = segment
-        self._counter = MarkCounter()
-        self._marks: list[Mark] = []
-
-    def add(self, header: Header) -> None:
-        """Count a written entry, and write its mark if it gets one."""
-        mark = self._counter.mark_for(header)
-        if mark is not None:
-            self._marks.append(mark)
-            with contextlib.suppress(OSError):
-                replace_marks(self._segment, self._marks)
+def marks_of(headers: Iterable[Header]) -> list[Mark]:
+    """The marks of the first of some entries, and of every `MARK_EVERY`-th after it."""
+    due = islice(headers, 0, None, MARK_EVERY)
+    return [Mark(one.index, one.timestamp, one.offset) for one in due if one.index is not None]
 
 
 def index_path(segment: Path) -> Path:
@@ -75,17 +50,11 @@ def mend(segment: Path) -> None:
     try:
         loaded = load_marks(segment)
         marks = true_marks(descriptor, loaded)
-        counter = MarkCounter()
-        missing = [
-            mark
-            for header in walk(descriptor, marks[-1].offset if marks else 0)
-            if (mark := counter.mark_for(header)) is not None
-        ]
+        missing = marks_of(walk(descriptor, marks[-1].offset if marks else 0))
     finally:
         os.close(descriptor)
     # The walk starts at the last mark itself.
-    marks += islice(missing, 1 if marks else 0, None)
-    replace_marks(segment, marks)
+    replace_marks(segment, marks + missing[bool(marks) :])
 
 
 def replace_marks(segment: Path, marks: list[Mark]) -> None:

@@ -3,15 +3,17 @@
 Law: an entry counts once all of it is in the file.
 """
 
+import contextlib
 import errno
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.index import MarkWriter
+from rgd.adapters.usagelog.index import MARK_EVERY, marks_of, replace_marks
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.storage.headers import Header
+from rgd.storage.marks import Mark
 
 _MS_PER_S: Final = 1000
 
@@ -35,8 +37,10 @@ class OpenSegment:
 
     path: Path
     descriptor: int
-    marks: MarkWriter
     size: int = 0
+    entries: int = 0
+    #: Its sparse index.
+    marks: list[Mark] = field(default_factory=list)
     first_timestamp: int | None = None
     #: Whether it has more than what a segment begins with.
     has_offered: bool = False
@@ -78,5 +82,11 @@ class OpenSegment:
         self.has_offered |= is_offered
         if self.first_timestamp is None:
             self.first_timestamp = entry.timestamp
-        self.marks.add(Header(self.size, len(entry.stored), entry.index, entry.timestamp))
+        if self.entries % MARK_EVERY == 0:
+            header = Header(self.size, len(entry.stored), entry.index, entry.timestamp)
+            self.marks += marks_of([header])
+            # The index only improves speed.
+            with contextlib.suppress(OSError):
+                replace_marks(self.path, self.marks)
+        self.entries += 1
         self.size += len(entry.stored)

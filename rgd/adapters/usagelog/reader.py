@@ -20,11 +20,11 @@ from pathlib import Path
 
 from rgd.adapters.usagelog.errors import SeveralLogs
 from rgd.adapters.usagelog.sources import FileSource, Source, folder_sources, logs_at
-from rgd.storage.headers import Header, Readable, pread, read_chunks, size_of, walk
+from rgd.storage.headers import Header, Readable, pread, read_found, size_of, walk
 from rgd.storage.marks import Mark, true_marks
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
-from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
+from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, Stored, Torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,10 @@ def read_segment(source: Source, offset: int = 0) -> Iterator[LogEntry | Damaged
     """Everything in one segment from an offset on, where a length is."""
     # Asked before reading: it may be closed meanwhile.
     may_grow = source.may_grow()
-    reader = SegmentReader(offset)
     with source.open() as opened:
         if opened is None:
             return
-        for chunk in read_chunks(opened, offset):
-            for found in reader.feed(chunk):
-                yield _item(source, found)
-        for found in reader.finish():
+        for found in read_found(opened, offset):
             if not (may_grow and isinstance(found, Torn)):
                 yield _item(source, found)
 

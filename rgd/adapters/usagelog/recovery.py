@@ -16,10 +16,10 @@ from pathlib import Path
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
-from rgd.storage.headers import Header, header_at, header_of, read_chunks
+from rgd.storage.headers import Header, header_at, header_of, read_chunks, read_found
 from rgd.storage.marks import true_marks
 from rgd.wire.errors import WireError
-from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
+from rgd.wire.segment import Damaged, Found, Stored, Torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,7 @@ def _scan(descriptor: int, segment: Segment) -> _Scan:
     marks = true_marks(descriptor, load_marks(segment.path))
     start = marks[-1].offset if marks else 0
     scan = _Scan(marks[-1].index if marks else segment.first_index, end=start)
-    reader = SegmentReader(start)
-    for chunk in read_chunks(descriptor, start):
-        for found in reader.feed(chunk):
-            _note(scan, found)
-    for found in reader.finish():
+    for found in read_found(descriptor, start):
         _note(scan, found)
     if scan.trailing is not None and _is_zeros(descriptor, scan.trailing):
         scan.end = scan.trailing.offset

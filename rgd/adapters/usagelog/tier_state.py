@@ -12,9 +12,9 @@ because it had one.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -26,13 +26,12 @@ from rgd.adapters.usagelog.side_files import (
     set_aside,
 )
 from rgd.config.plain_files import replace_file
-from rgd.storage.errors import TierDamaged
-from rgd.storage.manifest import ClosedSegment, TieredSegment, segment_from
+from rgd.storage.identity import Identity
+from rgd.storage.manifest import ClosedSegment, TieredSegment, Whole
 from rgd.storage.tier import Listing
 
 #: Digits of the hash in a state's file name: each place has a state of its own.
 _HASH_DIGITS: Final = 12
-STATE_VERSION: Final = 1
 #: Largest state that is read: some 200,000 segments.
 STATE_BYTES_MAX: Final = 32 << 20
 
@@ -46,19 +45,21 @@ class TierState:
     #: `log.tier_url`, as `rgd.storage.objects.canonical` writes it.
     place: str
     #: Which of its broker's logs this is in the tier.
-    log: str
+    log: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+\Z")]
     #: Index of the first entry that was never uploaded; never falls.
-    uploaded: int = 0
+    uploaded: Whole = 0
     #: Uploaded and not marked, by first index.
     segments: tuple[TieredSegment, ...] = ()
     #: Marked for deletion, and not deleted as far as is known.
     marked: tuple[TieredSegment, ...] = ()
     #: Of the tier (`rgd.storage.identity`); None: nothing was uploaded there yet.
-    identity: str | None = None
+    identity: Identity | None = None
     #: Whether the tier must have an identity, which is not known any more.
     is_regained: bool = False
     #: Broker time of the last entry that was uploaded, in milliseconds since 1970; 0: not known.
-    uploaded_ms: int = 0
+    uploaded_ms: Whole = 0
+    #: Of its file.
+    version: Literal[1] = 1
 
     def with_uploaded(self, segment: TieredSegment) -> "TierState":
         """After an upload."""
@@ -120,25 +121,7 @@ class TierState:
         ]
 
 
-_Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-
-
-class _Stored(msgspec.Struct):
-    """A `TierState` in its file."""
-
-    version: Literal[1]
-    place: str
-    log: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+\Z")]
-    uploaded: _Count
-    segments: list[dict[str, Any]]
-    marked: list[dict[str, Any]]
-    identity: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")] | None
-    uploaded_ms: _Count
-    is_regained: bool = False
-
-
-_HELD: Final = ("segments", "marked")
-_decoder: Final = msgspec.json.Decoder(_Stored)
+_decoder: Final = msgspec.json.Decoder(TierState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +197,7 @@ def store_state(folder: Path, state: TierState) -> None:
     Raises:
         OSError: it cannot be stored.
     """
-    stored = msgspec.json.encode({"version": STATE_VERSION, **asdict(state)})
-    replace_file(state_path(folder, state.place), stored)
+    replace_file(state_path(folder, state.place), msgspec.json.encode(state))
 
 
 def state_path(folder: Path, place: str) -> Path:
@@ -234,13 +216,4 @@ def _read(path: Path, place: str) -> TierState:
     stored = read_side_file(path, STATE_BYTES_MAX, _decoder)
     if stored.place != place:
         raise SideFileDamaged(f"expected the state of {place}")
-    fields = msgspec.structs.asdict(stored)
-    del fields["version"]
-    return TierState(**fields | {name: _segments(fields[name], name) for name in _HELD})
-
-
-def _segments(stored: list[dict[str, object]], name: str) -> tuple[TieredSegment, ...]:
-    try:
-        return tuple(segment_from(one, name) for one in stored)
-    except TierDamaged as error:
-        raise SideFileDamaged(str(error)) from error
+    return stored

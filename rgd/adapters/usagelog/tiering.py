@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.files import Segment, list_segments
+from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import Ages, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
@@ -461,13 +461,10 @@ def closed_on_disk(folder: Path, *, with_last: bool = False) -> list[ClosedSegme
     Raises:
         UsageLogError, OSError: it cannot be read.
     """
-    segments = list_segments(folder)
-    ends: list[Segment | None] = [*segments[1:]]
-    if with_last and segments and segments[-1].path.stat().st_size > 0:
-        ends.append(None)
     facts = []
-    for segment, following in zip(segments, ends, strict=False):
+    for segment in list_segments(folder):
         # Another uploader may drop it just now.
         with contextlib.suppress(FileNotFoundError):
-            facts.append(facts_of(segment, following))
+            if segment.end is not None or (with_last and segment.path.stat().st_size > 0):
+                facts.append(facts_of(segment))
     return facts

@@ -87,10 +87,9 @@ class Trimmer:
 
     def _closed_now(self, active: int | None) -> list[ClosedSegment]:
         """The closed segments, oldest first."""
-        found = list_segments(self.folder)
         closed = [
-            self._known.get(segment.first_index) or facts_of(segment, following)
-            for segment, following in zip(found, [*found[1:], None], strict=False)
+            self._known.get(segment.first_index) or facts_of(segment)
+            for segment in list_segments(self.folder)
             if segment.first_index != active
         ]
         self._known = {one.first_index: one for one in closed}
@@ -104,7 +103,7 @@ class Trimmer:
         self.deleted[removal.reason] += 1
 
 
-def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:
+def facts_of(segment: Segment) -> ClosedSegment:
     """What retention has to know of a closed segment; reads its first header and its last ones.
 
     Raises:
@@ -119,11 +118,9 @@ def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:
         os.close(descriptor)
     if index_path(segment.path).exists():
         size += index_path(segment.path).stat().st_size
-    if following is not None:
-        last_index = following.first_index - 1
     return ClosedSegment(
         first_index=segment.first_index,
-        last_index=last_index,
+        last_index=last_index if segment.end is None else segment.end - 1,
         first_ms=first.timestamp if first else 0,
         last_ms=last.timestamp if last else 0,
         size=size,

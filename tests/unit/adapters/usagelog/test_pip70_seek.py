@@ -37,7 +37,7 @@ def test_a_thousand_times_are_found_by_the_brokers_time(log: Pip70Log) -> None:
 
 
 def test_expiry_goes_by_the_brokers_time(log: Pip70Log) -> None:
-    facts = [facts_of(segment, None) for segment in list_segments(log.folder)]
+    facts = [facts_of(segment) for segment in list_segments(log.folder)]
     assert [one.last_ms for one in facts] == log.times[COUNT // SEGMENTS - 1 :: COUNT // SEGMENTS]
 
 
