@@ -17,26 +17,20 @@ import msgspec
 from msgspec import Meta
 
 from rgd.adapters.usagelog.errors import LogUnwritable
-from rgd.adapters.usagelog.side_files import (
-    SetAside,
-    SideFileDamaged,
-    read_side_file,
-    set_aside,
-)
+from rgd.adapters.usagelog.side_files import read_side_file
 from rgd.config.plain_files import replace_file
-from rgd.core.errors import InvalidName
-from rgd.core.policies.names import check_entity
+from rgd.core.policies.names import ENTITY, NAME_MAX
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.ports.log_door import CURSORS_MAX, CursorRefused, UnknownCursor
-from rgd.storage.manifest import ClosedSegment
+from rgd.storage.manifest import ClosedSegment, Whole
 
 CURSORS_NAME: Final = "cursors.json"
 #: Largest file that is read: 64 names of 512 characters take half of it.
 CURSORS_BYTES_MAX: Final = 64 << 10
 
-_Index = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Name = Annotated[str, Meta(pattern=rf"^{ENTITY.pattern}\Z", max_length=NAME_MAX)]
 _decoder: Final[msgspec.json.Decoder[dict[str, int]]] = msgspec.json.Decoder(
-    Annotated[dict[str, _Index], Meta(max_length=CURSORS_MAX)]
+    Annotated[dict[_Name, Whole], Meta(max_length=CURSORS_MAX)]
 )
 
 
@@ -71,15 +65,9 @@ class Cursors:
         #: One change at a time; readers take the mapping as it is.
         self._changing = threading.Lock()
         now = clock()
-        stored: Mapping[str, int] = {}
-        #: The file that was found damaged.
-        self.set_aside: SetAside | None = None
-        try:
-            stored = _read(self._path)
-        except SideFileDamaged as error:
-            self.set_aside = set_aside(self._path, str(error))
+        stored, self.set_aside = read_side_file(self._path, CURSORS_BYTES_MAX, _decoder)
         self._known: Mapping[str, Cursor] = {
-            name: Cursor(name, index, now) for name, index in stored.items()
+            name: Cursor(name, index, now) for name, index in (stored or {}).items()
         }
 
     def all(self) -> tuple[Cursor, ...]:
@@ -158,20 +146,3 @@ class Cursors:
         except OSError as error:
             raise LogUnwritable(self._path, error) from error
         self._known = known
-
-
-def _read(path: Path) -> Mapping[str, int]:
-    """The positions in a file; none where there is no file.
-
-    Raises:
-        SideFileDamaged: it makes no sense.
-    """
-    try:
-        stored = read_side_file(path, CURSORS_BYTES_MAX, _decoder)
-        for name in stored:
-            check_entity(name, "cursor")
-    except FileNotFoundError:
-        return {}
-    except InvalidName as error:
-        raise SideFileDamaged(str(error)) from error
-    return stored

@@ -1,8 +1,7 @@
 """The small JSON files beside a log: read within limits, and set aside where they make no sense.
 
-Law: whatever such a file holds, reading it ends, takes at most `bytes_max`, and gives values of the expected types;
-everything else is `SideFileDamaged`. A damaged file is renamed and never deleted, and
-whoever reads it goes on without it and says so.
+Law: whatever such a file holds, reading it ends, takes at most `bytes_max`, and gives values of the expected types, or
+nothing. A damaged file is renamed and never deleted, and whoever reads it goes on without it and says so.
 """
 
 from dataclasses import dataclass
@@ -20,10 +19,6 @@ KEPT_MAX: Final = 16
 _Value = TypeVar("_Value")
 
 
-class SideFileDamaged(Exception):
-    """It is there, and is not what rgd writes."""
-
-
 @dataclass(frozen=True, slots=True)
 class SetAside:
     """A damaged file that was renamed."""
@@ -34,25 +29,21 @@ class SetAside:
     why: str
 
 
-def read_side_file(path: Path, bytes_max: int, decoder: msgspec.json.Decoder[_Value]) -> _Value:
-    """The value in a file.
-
-    Raises:
-        FileNotFoundError: there is none.
-        SideFileDamaged: it cannot be read, or is not what the decoder expects.
-    """
+def read_side_file(
+    path: Path, bytes_max: int, decoder: msgspec.json.Decoder[_Value]
+) -> tuple[_Value | None, SetAside | None]:
+    """The value in a file, None where there is no usable one, and the damaged file that was set aside."""
     try:
         data = read_plain_file(path, bytes_max)
+        if len(data) > bytes_max:
+            return None, set_aside(path, f"expected at most {bytes_max:,} bytes")
+        return decoder.decode(data), None
     except FileNotFoundError:
-        raise
+        return None, None
     except OSError as error:
-        raise SideFileDamaged(f"cannot be read: {error.strerror or error}") from error
-    if len(data) > bytes_max:
-        raise SideFileDamaged(f"expected at most {bytes_max:,} bytes")
-    try:
-        return decoder.decode(data)
+        return None, set_aside(path, f"cannot be read: {error.strerror or error}")
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise SideFileDamaged(str(error)) from error
+        return None, set_aside(path, str(error))
 
 
 def set_aside(path: Path, why: str) -> SetAside:

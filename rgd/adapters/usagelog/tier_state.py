@@ -19,12 +19,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from rgd.adapters.usagelog.side_files import (
-    SetAside,
-    SideFileDamaged,
-    read_side_file,
-    set_aside,
-)
+from rgd.adapters.usagelog.side_files import SetAside, read_side_file, set_aside
 from rgd.config.plain_files import replace_file
 from rgd.storage.identity import Identity
 from rgd.storage.manifest import ClosedSegment, TieredSegment, Whole
@@ -179,13 +174,11 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
         OSError: it cannot be read or stored.
     """
     path = state_path(folder, place)
-    aside = None
-    try:
-        return _read(path, place), None
-    except FileNotFoundError:
-        pass
-    except SideFileDamaged as error:
-        aside = set_aside(path, str(error))
+    stored, aside = read_side_file(path, STATE_BYTES_MAX, _decoder)
+    if stored is not None:
+        if stored.place == place:
+            return stored, None
+        aside = set_aside(path, f"expected the state of {place}")
     fresh = TierState(place, new_log, is_regained=aside is not None)
     store_state(folder, fresh)
     return fresh, aside
@@ -204,16 +197,3 @@ def state_path(folder: Path, place: str) -> Path:
     """Where the state of a log in a place is stored."""
     digest = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
     return folder / f"tier-{digest}.json"
-
-
-def _read(path: Path, place: str) -> TierState:
-    """The stored state of a place.
-
-    Raises:
-        FileNotFoundError: there is none.
-        SideFileDamaged: it is there, and makes no sense.
-    """
-    stored = read_side_file(path, STATE_BYTES_MAX, _decoder)
-    if stored.place != place:
-        raise SideFileDamaged(f"expected the state of {place}")
-    return stored
