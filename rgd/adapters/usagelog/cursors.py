@@ -65,7 +65,7 @@ class Cursors:
         #: One change at a time; readers take the mapping as it is.
         self._changing = threading.Lock()
         now = clock()
-        stored, self.set_aside = read_side_file(self._path, CURSORS_BYTES_MAX, _decoder)
+        stored, self.set_aside = read_side_file(self._path, CURSORS_BYTES_MAX, _decoder.decode)
         self._known: Mapping[str, Cursor] = {
             name: Cursor(name, index, now) for name, index in (stored or {}).items()
         }

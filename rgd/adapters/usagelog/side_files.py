@@ -4,6 +4,7 @@ Law: whatever such a file holds, reading it ends, takes at most `bytes_max`, and
 nothing. A damaged file is renamed and never deleted, and whoever reads it goes on without it and says so.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -30,14 +31,14 @@ class SetAside:
 
 
 def read_side_file(
-    path: Path, bytes_max: int, decoder: msgspec.json.Decoder[_Value]
+    path: Path, bytes_max: int, decode: Callable[[bytes], _Value]
 ) -> tuple[_Value | None, SetAside | None]:
     """The value in a file, None where there is no usable one, and the damaged file that was set aside."""
     try:
         data = read_plain_file(path, bytes_max)
         if len(data) > bytes_max:
             return None, set_aside(path, f"expected at most {bytes_max:,} bytes")
-        return decoder.decode(data), None
+        return decode(data), None
     except FileNotFoundError:
         return None, None
     except OSError as error:

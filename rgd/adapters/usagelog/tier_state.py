@@ -174,7 +174,7 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
         OSError: it cannot be read or stored.
     """
     path = state_path(folder, place)
-    stored, aside = read_side_file(path, STATE_BYTES_MAX, _decoder)
+    stored, aside = read_side_file(path, STATE_BYTES_MAX, _decoder.decode)
     if stored is not None:
         if stored.place == place:
             return stored, None
