@@ -1,23 +1,42 @@
-"""How this daemon reaches Pulsar, as the settings say: the same for the exchange and the policies table.
+"""How this daemon reaches Pulsar, as the settings say: for exchange, shards, policies, stock brokers and backlogs.
 
 Law: only here settings become what the adapters of the exchange take, so no connection goes without its
 token or certificates. Files are named here and read by the adapters, each time they connect.
 """
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+import structlog
 
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
+from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX
+from rgd.adapters.exchange.pulsar import Prepare, PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_errors import namespace_commands
-from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.adapters.exchange.seal import SealSettings
+from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.namespaces import NamespaceState, ensure_namespace, look_at
-from rgd.app.clock import SystemClock
-from rgd.config.settings import ExchangeSettings
+from rgd.app.backlog_evicting import EvictionCarrier
+from rgd.app.backlog_polling import BacklogPoller, BacklogPollSettings
+from rgd.app.clock import Clock, SystemClock
+from rgd.app.stock_neighbours import StockParts
+from rgd.config.settings import ExchangeSettings, Settings
 from rgd.config.values import EMBEDDED
+from rgd.core.exchange.dialects import STOCK_TOPIC
+from rgd.core.exchange.shards import Shard
+from rgd.core.policies.names import namespace_of_topic
 from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockDown, StockError
+
+#: Least room for waiting messages of one shard, in bytes: some of the largest ones.
+SHARD_BYTES_MIN: Final = 4 << 20
+
+_log = structlog.get_logger("rgd.policies")
 
 
 def pulsar_settings(exchange: ExchangeSettings) -> PulsarSettings:
@@ -69,6 +88,75 @@ async def look_at_namespace(exchange: ExchangeSettings, namespace: str) -> Names
     """
     async with _admin(exchange, namespace) as client:
         return await look_at(client, namespace)
+
+
+def prepare_exchange(settings: Settings, topic: str) -> Prepare:
+    """Create the namespace of a usage topic, if permitted; otherwise it must exist already."""
+    logged: set[str] = set()
+
+    async def try_to_prepare() -> None:
+        try:
+            await make_namespace(settings.exchange, namespace_of_topic(topic))
+        except ExchangeDown as error:
+            if str(error) not in logged:
+                _log.warning("did not prepare the exchange", topic=topic, reason=str(error))
+            logged.add(str(error))
+
+    return try_to_prepare
+
+
+def topic_of(topic: str, shard: Shard) -> str:
+    """The name of a shard's topic."""
+    return f"{topic}-shard-{shard.number}-of-{shard.of}"
+
+
+def shard_exchange(
+    settings: Settings, url: str, prepare: Prepare | None, shard: Shard
+) -> PulsarExchange:
+    """The exchange of a shard; all shards share the room for waiting messages."""
+    return PulsarExchange(
+        url,
+        topic_of(settings.exchange.topic, shard),
+        settings=pulsar_settings(settings.exchange),
+        queue_bytes_max=max(SHARD_BYTES_MIN, WAITING_BYTES_MAX // shard.of),
+        prepare=prepare,
+        is_prepared=True,
+    )
+
+
+def stock_parts(settings: Settings, url: str) -> StockParts | None:
+    """The parts of the exchange with stock brokers; None if `exchange.dialects` lacks `pulsar`."""
+    exchange = settings.exchange
+    if not exchange.has_stock_brokers:
+        return None
+    access = replace(pulsar_settings(exchange), is_compressed=True)
+    prepare = prepare_exchange(settings, STOCK_TOPIC)
+    return StockParts(
+        # A client of its own: Pulsar pauses a whole connection where it throttles a producer.
+        PulsarExchange(url, STOCK_TOPIC, settings=access, prepare=prepare),
+        StockBrokerList(StockClient(stock_settings(exchange)), settings.cluster),
+        exchange.pulsar_period_s,
+    )
+
+
+def backlog_poller(settings: Settings, clock: Clock) -> BacklogPoller | None:
+    """The poller of backlogs; None if `backlog.poll` is false."""
+    backlog = settings.backlog
+    if not backlog.poll:
+        return None
+    reader = BacklogReaderSettings(
+        cluster=settings.cluster,
+        address=backlog.broker_address,
+        broker=settings.broker.name,
+        is_precise=backlog.preciseTimeBasedBacklogQuotaCheck,
+    )
+    return BacklogPoller(
+        StockBacklogReader(StockClient(stock_settings(settings.exchange)), reader, clock.unix_ms),
+        BacklogPollSettings(backlog.poll_ms / 1000, backlog.poll_topics_max),
+        EvictionCarrier(is_enforced=backlog.enforce),
+        secrets.SystemRandom(),
+        clock.now,
+    )
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Builds what surrounds the usage log out of settings: its tier and its readers' positions."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
+from rgd.storage.manifest import ClosedSegment
 from rgd.storage.objects import Objects
 
 #: Between two tries of a tier that fails.
@@ -47,7 +49,12 @@ def log_keeper(
     )
     uploader = None
     if log_settings.tier_url is not None:
-        uploader = _uploader(settings, log_settings.tier_url, folder, log, clock)
+        tier, url = tier_settings(settings), log_settings.tier_url
+        try:
+            uploader = _uploader(folder, url, tier, clock, lambda: log.closed)
+        except OSError as error:
+            why = f"expected a folder that can be written: {error.strerror}"
+            raise ConfigError(Fault(str(folder), "log.dir", why)) from error
     return LogKeeper(place, log, Cursors(folder, holding, clock.now), clock, uploader)
 
 
@@ -78,34 +85,26 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
         OSError: what is known of the tier cannot be stored beside the log.
         Unavailable: the tier needs what is not installed.
     """
-    clock = SystemClock()
-    parts = TierParts(
-        objects=Objects(tier_url),
-        closed=lambda: closed_on_disk(folder, with_last=not is_written(folder)),
-        clock=clock.now,
-        backoff=_backoff(),
-        on_event=tell_tier,
-    )
-    return Uploader(folder, parts, settings, new_log=f"{clock.unix_ms():014}")
 
+    def closed() -> list[ClosedSegment]:
+        return closed_on_disk(folder, with_last=not is_written(folder))
 
-def _backoff() -> Backoff:
-    return Backoff.with_own_dice(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S)
+    return _uploader(folder, tier_url, settings, SystemClock(), closed)
 
 
 def _uploader(
-    settings: Settings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
+    folder: Path,
+    tier_url: str,
+    settings: TierSettings,
+    clock: SystemClock,
+    closed: Callable[[], Sequence[ClosedSegment]],
 ) -> Uploader:
     parts = TierParts(
         objects=Objects(tier_url),
         reading=Objects(tier_url, timeout_s=READ_TIMEOUT_S, connect_timeout_s=READ_TIMEOUT_S),
-        closed=lambda: log.closed,
+        closed=closed,
         clock=clock.now,
-        backoff=_backoff(),
+        backoff=Backoff.with_own_dice(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S),
         on_event=tell_tier,
     )
-    try:
-        return Uploader(folder, parts, tier_settings(settings), new_log=f"{clock.unix_ms():014}")
-    except OSError as error:
-        why = f"expected a folder that can be written: {error.strerror}"
-        raise ConfigError(Fault(str(folder), "log.dir", why)) from error
+    return Uploader(folder, parts, settings, new_log=f"{clock.unix_ms():014}")

@@ -21,19 +21,22 @@ from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.off import NoLog
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
-from rgd.app.access import pulsar_settings
+from rgd.app.access import (
+    backlog_poller,
+    prepare_exchange,
+    pulsar_settings,
+    shard_exchange,
+    stock_parts,
+)
 from rgd.app.backlog_telemetry import BacklogTelemetry
-from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Agreeing, Parts
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
 from rgd.app.log_wiring import log_keeper
-from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
+from rgd.app.policies.choose import patience_ns, policies_of
 from rgd.app.policies.stock import nothing_polled
-from rgd.app.shard_wiring import shard_exchange
-from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
 from rgd.core.broker.broker import Broker

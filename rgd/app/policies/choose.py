@@ -4,11 +4,8 @@ Law: only this module assembles a source; the source's own module has its behavi
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, assert_never
-
-import structlog
 
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
@@ -32,7 +29,6 @@ from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import NS_PER_MS, NS_PER_S
-from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import POLICY_MAX
 
 #: The file with the last policies of a stock Pulsar, beside the usage log.
@@ -46,8 +42,6 @@ TABLE_PATIENCE_S: Final = 5
 
 #: A change is in force everywhere within two polls, if Pulsar answers in time.
 PATIENCE_POLLS: Final = 3
-
-_log = structlog.get_logger("rgd.policies")
 
 
 def policies_of(
@@ -119,18 +113,3 @@ def patience_ns(settings: Settings) -> int:
             return TABLE_PATIENCE_S * NS_PER_S
         case _:
             assert_never(settings.policies.source)
-
-
-def prepare_exchange(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
-    """Create the namespace of a usage topic, if permitted; otherwise it must exist already."""
-    logged: set[str] = set()
-
-    async def try_to_prepare() -> None:
-        try:
-            await make_namespace(settings.exchange, namespace_of_topic(topic))
-        except ExchangeDown as error:
-            if str(error) not in logged:
-                _log.warning("did not prepare the exchange", topic=topic, reason=str(error))
-            logged.add(str(error))
-
-    return try_to_prepare

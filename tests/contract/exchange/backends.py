@@ -26,7 +26,7 @@ from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SealSettings
-from rgd.app.shard_wiring import topic_of
+from rgd.app.access import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
