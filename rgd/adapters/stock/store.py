@@ -10,20 +10,13 @@ from typing import Final
 
 import msgspec
 
-from rgd.config.plain_files import replace_file
+from rgd.config.kept_file import KeptFile
 from rgd.ports.stock import StockPolicies
 
-#: The version of the file format; a file of another version is not read.
-VERSION: Final = 1
+#: Largest file that is read: some 500,000 names with limits.
+FILE_BYTES_MAX: Final = 256 << 20
 
-
-class _Stored(msgspec.Struct, forbid_unknown_fields=True):
-    version: int
-    url: str
-    policies: StockPolicies
-
-
-_decoder: Final = msgspec.json.Decoder(_Stored)
+_decoder: Final = msgspec.json.Decoder(StockPolicies)
 
 
 class StockFile:
@@ -35,21 +28,14 @@ class StockFile:
     """
 
     def __init__(self, path: Path, url: str) -> None:
-        self._path = path
-        self._url = url
+        self._file = KeptFile(path, url, FILE_BYTES_MAX)
 
     def load(self) -> StockPolicies | None:
         """The last stored policies for this Pulsar; None if there are no usable ones."""
-        try:
-            stored = _decoder.decode(self._path.read_bytes())
-        except (OSError, msgspec.MsgspecError, RecursionError):
-            return None
-        if stored.version != VERSION or stored.url != self._url:
-            return None
-        return stored.policies
+        content = self._file.load()
+        return None if content is None else _decoder.decode(content)
 
     def store(self, policies: StockPolicies) -> None:
         """Replace it; a crash at any moment leaves the old one or the new one."""
         with contextlib.suppress(OSError):
-            stored = _Stored(VERSION, self._url, policies)
-            replace_file(self._path, msgspec.json.encode(stored))
+            self._file.store(msgspec.json.encode(policies))

@@ -19,9 +19,3 @@ def test_what_makes_no_sense_is_no_name(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "peers.json"
     path.write_bytes(data)
     assert KnownPeers(path).load() == frozenset()
-
-
-def test_names_that_no_broker_has_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "peers.json"
-    path.write_bytes(b'["\\ud800", "", "broker-1", "a\\u0000b"]')
-    assert KnownPeers(path).load() == {"broker-1"}
