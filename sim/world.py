@@ -40,6 +40,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.gate.local import hold_rounds
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
@@ -124,7 +125,8 @@ class World:
             raise TypeError(f"{member.name} has no plane of its own")
         brain.lose_plane()
         member.shards = frozenset()
-        hold_ns = settings.isolation_hold_rounds * settings.round_ns
+        held = hold_rounds(settings.isolation_hold_rounds, settings.expiry_rounds)
+        hold_ns = held * settings.round_ns
         self.at(self.now + hold_ns, self._isolate, member, brain, brain.losses)
         self._show(member)
 

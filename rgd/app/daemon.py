@@ -49,6 +49,7 @@ from rgd.core.broker.effects import (
 )
 from rgd.core.broker.events import (
     Event,
+    GateIsolated,
     GroupsAsked,
     GroupsResumed,
     MessageReceived,
@@ -251,6 +252,10 @@ class Agreeing(Looks):
     def groups_asked(self, keys: Sequence[GroupKey]) -> None:
         """Give groups a slot that the gate, in another process, was asked for."""
         self._handle(GroupsAsked(self.now(), tuple(keys)))
+
+    def gate_isolated(self) -> None:
+        """Tell the gate, in another process, all shares again."""
+        self._handle(GateIsolated(self.now()))
 
     # Tasks.
 

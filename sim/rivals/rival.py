@@ -20,6 +20,7 @@ from rgd.core.broker.events import (
     BacklogsReported,
     BacklogsWithdrawn,
     Event,
+    GateIsolated,
     GroupsAsked,
     GroupsResumed,
     MessageReceived,
@@ -85,7 +86,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case ShardOpened() | GroupsAsked() | GroupsResumed():
+            case ShardOpened() | GroupsAsked() | GroupsResumed() | GateIsolated():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.

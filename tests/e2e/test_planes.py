@@ -27,7 +27,7 @@ SOON_S = 120.0
 
 def daemon_in(folder: Path) -> Daemon:
     (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
-    environ = {"RGD_EXCHANGE__ROUND_MS": "100"}
+    environ = {"RGD_EXCHANGE__ROUND_MS": "100", "RGD_EXCHANGE__ON_ISOLATION": "open"}
     return Daemon("broker-1", folder, NOWHERE, environ)
 
 
@@ -141,3 +141,25 @@ async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Pat
     logged = records(tmp_path)
     assert len({record.sender for record in logged}) == 1
     assert [record.sequence for record in logged] == sorted(record.sequence for record in logged)
+
+
+async def test_beside_a_plane_that_hangs_the_gate_is_isolated_until_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    daemon = daemon_in(tmp_path)
+    await daemon.start()
+    # As much as ten seconds give, so that it is granted twice only where nothing is limited.
+    much = {"group": "gold", "messages": 10_000_000}
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+        while (await client.acquire(much))["granted"]:
+            pass
+        plane = plane_of(daemon)
+        plane.suspend()
+        while "says nothing" not in str(await client.readiness()):
+            pass
+        assert (await client.acquire(much))["granted"]
+        plane.resume()
+        while (await client.acquire(much))["granted"]:
+            pass
+        assert not is_replaced(daemon, plane)
+    assert await daemon.stop() == 0

@@ -80,9 +80,9 @@ def test_a_plane_that_is_back_in_time_moves_nothing(
 def test_a_plane_that_is_late_leaves_its_gate_to_on_isolation() -> None:
     cluster = lost((0, 10.3, 14.0))
     world = cluster.world
-    world.run_until(round(12.2 * NS_PER_S))
+    world.run_until(round(13.2 * NS_PER_S))
     held = brain(cluster).share(cluster.keys[0])
-    world.run_until(round(12.4 * NS_PER_S))
+    world.run_until(round(13.4 * NS_PER_S))
     assert held != brain(cluster).share(cluster.keys[0]) == Rates(1_000_000)
     member = cluster.members[0]
     assert member is not None

@@ -1,7 +1,8 @@
 """What the gate's process is: the buckets, their answers, and what the plane tells of itself.
 
-Law: it goes on answering while there is no plane, with the policies and rates that it has; once `exchange.isolation_hold_rounds`
-are over, with those of `exchange.on_isolation`, until a plane tells rates again.
+Law: it goes on answering while there is no plane, or one that says nothing, with the policies and rates that it has; as long
+as a broker that hears nothing of the exchange does, counted from the plane's last word. Then `exchange.on_isolation` says what
+it grants, until a plane tells rates again.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ class GateProcess(Answering):
         clock: the time.
         until: set when this daemon is to end.
         on_isolation: what to grant after the hold.
-        hold_s: how long rates hold without a plane.
+        hold_ns: how long rates hold without a word of a plane.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class GateProcess(Answering):
         clock: Clock,
         until: asyncio.Event,
         on_isolation: OnIsolation,
-        hold_s: float,
+        hold_ns: int,
     ) -> None:
         self.gate = gate
         self.limiter, self.leases = gate, gate.leases
@@ -58,9 +59,9 @@ class GateProcess(Answering):
         self.errors = InternalErrors(clock.now, lambda reason: self.fail(Halted(reason)))
         self._loop = asyncio.get_running_loop()
         self._on_isolation = on_isolation
-        self._hold_s = hold_s
-        #: Until when rates hold without a plane; None: there always was one.
-        self._hold: asyncio.TimerHandle | None = None
+        self._hold_ns = hold_ns
+        #: When the plane that told rates said something last; None before the first one told any.
+        self._heard_at: Nanos | None = None
         #: Set once a plane agrees and logs: from then on one that ends is replaced.
         self.up = asyncio.Event()
         self._end: GateEnd | None = None
@@ -106,26 +107,36 @@ class GateProcess(Answering):
 
     def detach(self, trouble: str) -> None:
         """The plane has gone."""
+        self._hear()
         self._end, self.plane_trouble, self._was_ready = None, trouble, self._health.ready
-        if self._hold is None or self.gate.is_led:
-            if self._hold is not None:
-                self._hold.cancel()
-            self._hold = self._loop.call_later(self._hold_s, self._isolate)
         self._forget()
 
     def _forget(self) -> None:
         if self._end is None and self.gate.forget_slots():
             self._loop.call_soon(self._forget)
 
-    def _isolate(self) -> None:
-        if not self.gate.is_led:
+    def _hear(self) -> None:
+        if self._end is not None and self.gate.is_led:
+            self._heard_at = self._end.received_at
+
+    def _isolate_if_silent(self, now: Nanos) -> None:
+        """Grant as `exchange.on_isolation` says once rates hold no longer."""
+        self._hear()
+        if self.gate.isolation is not None or self._heard_at is None:
+            return
+        if now - self._heard_at >= self._hold_ns:
             _log.warning("no plane has told shares", shares=self._on_isolation.value)
-            self.gate.isolate(self._on_isolation, self.now())
+            self.gate.isolate(self._on_isolation, now)
+            self.plane_trouble = self.plane_trouble or "its process says nothing"
+            # One that goes on again has to tell them anew.
+            self.note("isolated")
 
     async def keep_up(self) -> None:
-        """Do what changes and rounds leave to do, a slice a turn."""
+        """Do what changes, rounds and silence leave to do, a slice a turn."""
         while True:
-            self.gate.work(self.now())
+            now = self.now()
+            self._isolate_if_silent(now)
+            self.gate.work(now)
             await asyncio.sleep(0 if self.gate.is_behind else KEEP_UP_S)
 
     def note(self, name: str, *args: object) -> None:

@@ -61,6 +61,11 @@ class PlaneHost:
             self.daemon.groups_asked(asked)
         self._gate.news.noted(unreported, backlogged)
 
+    def isolated(self) -> None:
+        """The gate has heard nothing for so long that it grants no shares any more."""
+        if self.daemon is not None:
+            self.daemon.gate_isolated()
+
     def logged(self, event: MutableMapping[str, Any]) -> None:
         """The gate has logged something."""
         self.events(None, "", event)

@@ -38,7 +38,7 @@ from rgd.app.process import (
 from rgd.app.recent_events import EVENTS_MAX
 from rgd.config.settings import Settings
 from rgd.core.buckets.level import BucketSettings
-from rgd.core.gate.local import LocalGate
+from rgd.core.gate.local import LocalGate, hold_rounds
 from rgd.core.units import NS_PER_MS
 from rgd.errors import Unavailable
 from rgd.ports.metrics import Sample
@@ -122,9 +122,10 @@ class Serving(GateProcess):
         self, settings: Settings, url: str, until: asyncio.Event, *, insecure: bool
     ) -> None:
         exchange = settings.exchange
-        hold_s = exchange.isolation_hold_rounds * exchange.round_ms / 1000
+        held = hold_rounds(exchange.isolation_hold_rounds, exchange.expiry_rounds)
+        hold_ns = held * exchange.round_ms * NS_PER_MS
         gate = _gate_of(settings)
-        super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_s)
+        super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_ns)
         self._settings = settings
         self._url = url
         self._incarnation = new_incarnation()

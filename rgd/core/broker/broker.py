@@ -25,6 +25,7 @@ from rgd.core.broker.events import (
     BacklogsReported,
     BacklogsWithdrawn,
     Event,
+    GateIsolated,
     GroupsAsked,
     GroupsResumed,
     MessageReceived,
@@ -239,6 +240,7 @@ class Broker:
             PoliciesChanged: self._on_policies_changed,
             GroupsAsked: self._on_groups_asked,
             GroupsResumed: self._on_groups_resumed,
+            GateIsolated: self._on_gate_isolated,
             BacklogsReported: self._backlog_work.on_reported,
             BacklogsWithdrawn: self._backlog_work.on_withdrawn,
             BacklogEvicted: self._backlog_work.on_evicted,
@@ -346,6 +348,10 @@ class Broker:
 
     def _on_groups_resumed(self, event: GroupsResumed) -> Iterable[Effect]:
         self._takeover.resume(event)
+        return ()
+
+    def _on_gate_isolated(self, event: GateIsolated) -> Iterable[Effect]:
+        self.sharing.become(self.sharing.mode, event.now)
         return ()
 
     def _on_stopping(self, event: Stopping) -> Iterator[Effect]:

@@ -77,6 +77,13 @@ class GroupsResumed:
 
 
 @dataclass(frozen=True, slots=True)
+class GateIsolated:
+    """The gate, in another process, heard nothing for so long that it grants no shares until all are told again."""
+
+    now: Nanos
+
+
+@dataclass(frozen=True, slots=True)
 class BacklogsReported:
     """A source read the backlogs of some topics."""
 
@@ -148,6 +155,7 @@ Event = (
     | PoliciesChanged
     | GroupsAsked
     | GroupsResumed
+    | GateIsolated
     | BacklogsReported
     | BacklogsWithdrawn
     | BacklogEvicted

@@ -7,7 +7,7 @@ A gate that cannot call the plane grants an equal part of the quota meanwhile, n
 The gate outlives planes. When one has gone, `forget_slots` takes back what was its own; policies, rates, buckets, counters
 and leases stay. The next one asks for `groups_in_use` and gives them slot ids (`resume`). Topics that backlogs blocked are
 unblocked, because the next plane cannot know which they were; its first checks block them again. Rates that nobody confirms
-hold for `exchange.isolation_hold_rounds`; then `isolate` is called.
+hold for `hold_rounds` after the plane's last word; then `isolate` is called.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +30,15 @@ FORGOTTEN_A_CALL: Final = 5_000
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
+
+
+def hold_rounds(isolation_hold_rounds: int, expiry_rounds: int) -> int:
+    """For how many rounds a gate keeps its rates without a word of a plane.
+
+    As long as a broker does that hears nothing of the exchange: its hold begins once a round's message is missing, and ends
+    when the peers drop it.
+    """
+    return min(1 + isolation_hold_rounds, expiry_rounds)
 
 
 class LocalGate(Limiter):

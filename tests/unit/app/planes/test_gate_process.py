@@ -3,12 +3,11 @@
 import asyncio
 import pickle
 import time
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 from rgd.app.clock import SystemClock
+from rgd.app.planes.gate_end import GateEnd
 from rgd.app.planes.gate_process import GateProcess
 from rgd.app.process import Halted
 from rgd.core.buckets.level import BucketSettings
@@ -26,11 +25,35 @@ KEY = GroupKey("gold", Kind.PUBLISH)
 
 def gate_process(hold_s: float = 3600.0) -> GateProcess:
     gate = LocalGate(BucketSettings(NS_PER_S, 1000, 1000))
-    return GateProcess(gate, SystemClock(), asyncio.Event(), OnIsolation.OPEN, hold_s)
+    hold_ns = int(hold_s * NS_PER_S)
+    return GateProcess(gate, SystemClock(), asyncio.Event(), OnIsolation.OPEN, hold_ns)
 
 
-def use(process: GateProcess) -> None:
+class End(GateEnd):
+    """The link of a plane that just spoke."""
+
+    def __init__(self) -> None:
+        self.received_at = Nanos(time.monotonic_ns())
+        self.noted: list[str] = []
+
+    def fall_silent(self) -> None:
+        """Let its last word be an hour old."""
+        self.received_at = Nanos(time.monotonic_ns() - 3600 * NS_PER_S)
+
+    def note(self, name: str, *_args: object) -> None:
+        self.noted.append(name)
+
+
+@asynccontextmanager
+async def keeping_up(process: GateProcess) -> AsyncIterator[None]:
+    upkeep = asyncio.ensure_future(process.keep_up())
+    yield
+    upkeep.cancel()
+
+
+def use(process: GateProcess) -> End:
     """Have a share of 1,000 of 8,000 in force, by a plane that leads."""
+    process.attach(end := End())
     for part in parts_between(None, GOLD):
         process.take_policies(part)
     now = Nanos(time.monotonic_ns())
@@ -38,6 +61,7 @@ def use(process: GateProcess) -> None:
     process.gate.set_depth(NS_PER_S)
     process.limiter.group(GOLD.groups["gold"], Kind.PUBLISH, now)
     process.gate.give_slot(KEY, 0, Rates(1_000), now)
+    return end
 
 
 def share(process: GateProcess) -> Rates:
@@ -51,28 +75,39 @@ async def test_shares_hold_without_a_plane_and_then_those_of_isolation_come() ->
     process.detach("it died")
     assert share(process) == Rates(1_000)
     assert "plane: it died" in process.health().degraded
-    while share(process) == Rates(1_000):  # noqa: ASYNC110 -- nothing tells
-        await asyncio.sleep(0)
+    async with keeping_up(process):
+        while share(process) == Rates(1_000):  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0)
     assert share(process).is_unlimited
 
 
-async def test_a_plane_that_led_begins_the_hold_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[float] = []
-    loop = asyncio.get_running_loop()
-    later = loop.call_later
+async def test_beside_a_plane_that_says_nothing_shares_hold_as_long_and_it_is_told() -> None:
+    process = gate_process(hold_s=3600.0)
+    end = use(process)
+    async with keeping_up(process):
+        assert share(process) == Rates(1_000)
+        end.fall_silent()
+        while "isolated" not in end.noted:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0)
+        assert share(process).is_unlimited
+        assert "plane: its process says nothing" in process.health().degraded
+        # What it says then counts.
+        end.received_at = now = Nanos(time.monotonic_ns())
+        process.gate.set_depth(NS_PER_S)
+        process.gate.set_shares([(0, Rates(1_000))], now)
+        assert share(process) == Rates(1_000)
 
-    def call_later(delay_s: float, *rest: Any) -> asyncio.TimerHandle:
-        begun.append(delay_s)
-        return later(delay_s, *rest)
 
-    monkeypatch.setattr(loop, "call_later", call_later)
-    process = gate_process()
-    use(process)
-    # The second of these had told no shares.
-    for leads in (True, False, True):
-        process.gate.is_led = leads
-        process.detach("it died")
-    assert begun == [3600.0] * 2
+async def test_a_plane_that_told_no_shares_does_not_make_the_hold_longer() -> None:
+    process = gate_process(hold_s=3600.0)
+    end = use(process)
+    end.fall_silent()
+    process.detach("it died")
+    process.attach(End())
+    process.detach("so did this one")
+    async with keeping_up(process):
+        while not share(process).is_unlimited:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0)
 
 
 async def test_while_a_plane_takes_over_the_gate_is_as_ready_as_it_was() -> None:

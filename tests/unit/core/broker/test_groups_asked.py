@@ -11,15 +11,13 @@ from typing_extensions import override
 from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append
-from rgd.core.broker.events import (
-    GroupsAsked,
-)
+from rgd.core.broker.events import GateIsolated, GroupsAsked
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.counts.counters import NO_SLOT
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies.model import GroupKey
+from rgd.core.policies.model import GroupKey, OnIsolation
 from rgd.core.units import Nanos
 from tests.unit.core.broker.own_reader import OwnReader
 from tests.unit.core.values import key, ms, rates, report, usage
@@ -76,6 +74,24 @@ def test_until_it_is_answered_a_group_has_an_equal_part_of_its_quota() -> None:
     # The peer wants 300, so an equal part is not the fair one.
     assert house.share() == house.broker.shares(key())["b1"] != rates(500)
     assert house.slot() != NO_SLOT
+
+
+def test_a_gate_that_was_isolated_meanwhile_is_told_its_shares_again() -> None:
+    house = House()
+    house.ask()
+    house.answer()
+    share = house.share()
+    assert house.gate is not None
+    house.gate.isolate(OnIsolation.OPEN, ms(house.now))
+    # What is in force is seen when it is next used.
+    house.ask()
+    assert house.share().is_unlimited
+    house.live(GateIsolated(ms(house.now)))
+    assert house.share() == share != rates(1000)
+    # Groups asked for from now on are limited, too.
+    house.change(gold=1000, late=1000)
+    house.ask(group="late")
+    assert not house.share("late").is_unlimited
 
 
 def test_asked_twice_is_answered_once() -> None:
