@@ -98,8 +98,7 @@ class DaemonClient:
 
     async def acquire(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Ask once; the answer, granted or limited."""
-        answer: dict[str, Any] = await self._call("POST", "/v1/acquire", request)
-        return answer
+        return await self._object("POST", "/v1/acquire", request)
 
     async def acquire_all(self, requests: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
         """Ask many at once; the answers in order."""
@@ -108,8 +107,7 @@ class DaemonClient:
 
     async def group(self, name: str) -> dict[str, Any]:
         """A group with its rows."""
-        view: dict[str, Any] = await self._call("GET", f"/v1/groups/{_part(name)}")
-        return view
+        return await self._object("GET", f"/v1/groups/{_part(name)}")
 
     async def put_group(self, name: str, group: Mapping[str, object]) -> None:
         """Create or replace a group."""
@@ -121,8 +119,7 @@ class DaemonClient:
 
     async def patch_group(self, name: str, patch: Mapping[str, object]) -> dict[str, Any]:
         """Change what the patch says of a group, or make it; the group as it is now."""
-        view: dict[str, Any] = await self._call("PATCH", f"/v1/groups/{_part(name)}", patch)
-        return view
+        return await self._object("PATCH", f"/v1/groups/{_part(name)}", patch)
 
     async def delete_group(self, name: str) -> None:
         """Delete a group that nothing is attached to."""
@@ -139,13 +136,11 @@ class DaemonClient:
     async def explain(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Why a name is limited: `GET /v1/explain` with these parameters."""
         asked = "&".join(f"{key}={_part(value)}" for key, value in query.items())
-        view: dict[str, Any] = await self._call("GET", f"/v1/explain?{asked}")
-        return view
+        return await self._object("GET", f"/v1/explain?{asked}")
 
     async def live(self) -> dict[str, Any]:
         """The newest snapshot of the live view."""
-        view: dict[str, Any] = await self._call("GET", "/v1/live")
-        return view
+        return await self._object("GET", "/v1/live")
 
     async def watch(self) -> AsyncGenerator[dict[str, Any]]:
         """A snapshot each round, until the daemon ends the stream.
@@ -195,8 +190,7 @@ class DaemonClient:
 
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""
-        view: dict[str, Any] = await self._call("GET", "/readyz")
-        return view
+        return await self._object("GET", "/readyz")
 
     async def is_ready(self) -> bool:
         """Whether the daemon knows its shares."""
@@ -214,6 +208,10 @@ class DaemonClient:
 
     async def _call(self, method: str, path: str, body: object = None) -> Any:
         return (await self._ask(method, path, body))[0]
+
+    async def _object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        answer: dict[str, Any] = await self._call(method, path, body)
+        return answer
 
     async def _ask(self, method: str, path: str, body: object = None) -> tuple[Any, Any]:
         """The answer and its links."""

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.errors import InvalidName, UnknownGroup
-from rgd.core.leases.model import UnknownLease
+from rgd.core.leases.model import TooManyLeases, UnknownLease
 from rgd.errors import InternalError, RgdError
 
 
@@ -77,6 +77,7 @@ STATUS: Final[dict[type[BaseException], int]] = {
     InvalidName: 400,
     UnknownGroup: 404,
     UnknownLease: 404,
+    TooManyLeases: 503,
     InternalError: 500,
 }
 

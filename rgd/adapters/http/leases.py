@@ -16,7 +16,7 @@ from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import over_headers, reply_of
 from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
-from rgd.adapters.http.errors import NotGoverned, Overloaded
+from rgd.adapters.http.errors import NotGoverned
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import HEADER, Shadow
@@ -29,7 +29,6 @@ from rgd.core.leases.model import (
     LeaseAnswer,
     LeaseRequest,
     Renewal,
-    TooManyLeases,
 )
 from rgd.core.policies.model import Rate
 from rgd.core.units import NS_PER_MS, RATE_MAX, Dimension, Kind, Pair, to_milli, to_units
@@ -112,14 +111,8 @@ class Leases:
             0 if body.attempt is UNSET else body.attempt,
             _holder(call),
         )
-        try:
-            answer = self._daemon.open_lease(request)
-        except TooManyLeases as error:
-            raise Overloaded(str(error)) from None
-        if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
-            self._daemon.release_lease(answer.lease_id, Pair())
-            raise NotGoverned(str(name[3] or name[2] or name[1]))
-        return self._reply(answer, name[0])
+        answer = self._daemon.open_lease(request)
+        return self._reply(answer, name[0], str(name[3] or name[2] or name[1]))
 
     @Endpoint(
         "POST",
@@ -138,12 +131,8 @@ class Leases:
             _wants(body.wants_messages_per_s, body.wants_bytes_per_s) if is_said else None,
             None if body.ttl_ms is UNSET else body.ttl_ms * NS_PER_MS,
         )
-        lease_id = call.path["lease"]
-        answer = self._daemon.renew_lease(lease_id, renewal)
-        if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
-            self._daemon.release_lease(lease_id, Pair())
-            raise NotGoverned("the name of the lease")
-        return self._reply(answer, Kind.PUBLISH)
+        answer = self._daemon.renew_lease(call.path["lease"], renewal)
+        return self._reply(answer, Kind.PUBLISH, "the name of the lease")
 
     @Endpoint(
         "POST",
@@ -159,12 +148,15 @@ class Leases:
         left = Pair(body.messages or 0, body.bytes or 0)
         return json_reply(ReleaseView(*self._daemon.release_lease(call.path["lease"], left)))
 
-    def _reply(self, answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
+    def _reply(self, answer: LeaseAnswer | Answer, kind: Kind, name: str) -> Reply:
         if self._shadow is not None:
             return self._shadow_reply(answer, self._shadow)
-        if isinstance(answer, LeaseAnswer):
-            return json_reply(_view(answer), headers=over_headers(answer.decision))
-        return reply_of(answer, kind)
+        if not isinstance(answer, LeaseAnswer):
+            return reply_of(answer, kind)
+        if self._denies_ungoverned and not answer.decision.governed:
+            self._daemon.release_lease(answer.lease_id, Pair())
+            raise NotGoverned(name)
+        return json_reply(_view(answer), headers=over_headers(answer.decision))
 
     def _shadow_reply(self, answer: LeaseAnswer | Answer, shadow: Shadow) -> Reply:
         """A lease without bounds, whatever was decided and taken."""
@@ -184,9 +176,6 @@ class Leases:
             shadow=shadowed,
         )
         return json_reply(view, headers={HEADER: shadowed})
-
-    def _is_denied(self, answer: LeaseAnswer) -> bool:
-        return self._denies_ungoverned and not answer.decision.governed
 
 
 def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:

@@ -27,17 +27,3 @@ def test_listening_beyond_loopback_without_tokens_is_refused_with_the_remedy(hos
 def test_tls_alone_does_not_replace_tokens() -> None:
     with pytest.raises(ConfigError, match=r"http\.listen"):
         check(HttpSettings(host="0.0.0.0", tls_cert=PEM, tls_key=PEM))
-
-
-def test_every_fault_is_reported_at_once() -> None:
-    settings = HttpSettings(host="0.0.0.0", port=70_000, tls_key=PEM, batch_max=0)
-
-    with pytest.raises(ConfigError) as caught:
-        check(settings)
-
-    assert [fault.key for fault in caught.value.faults] == [
-        "http.listen",
-        "http.listen",
-        "http.tls_cert",
-        "http.batch_max",
-    ]
