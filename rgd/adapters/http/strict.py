@@ -91,24 +91,21 @@ class BodyDecoder(Generic[_Body]):
         json.loads(body, object_pairs_hook=check, parse_int=len, parse_float=len)
 
     def _explain(self, body: bytes | msgspec.Raw, error: Exception) -> str:
-        told = f"{self._name}: {cut(str(error))}"
+        told = bytes(body)
         try:
-            members = self._members(body)
-        except BadBody as exc:
-            return str(exc)
-        faults = (self._fault_of(name, value) for name, value in members.items())
-        return next(filter(None, faults), told)
-
-    def _members(self, body: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-        try:
-            return _decode_members(body)
+            members = _decode_members(told)
         except msgspec.ValidationError:
-            reason = f"expected a JSON object, got {shown(bytes(body))}"
+            expected = f"a JSON object, got {shown(told)}"
         except RecursionError:
-            reason = "expected a JSON object, got one that is nested too deeply"
+            expected = "a JSON object, got one that is nested too deeply"
+        except UnicodeDecodeError:
+            expected = "JSON in UTF-8, got other bytes"
         except ValueError as exc:
-            reason = f"expected JSON in UTF-8, got {_malformed(body, exc)}"
-        raise BadBody(f"{self._name}: {reason}")
+            expected = f"JSON in UTF-8, got {exc if told.strip() else 'nothing'}"
+        else:
+            faults = (self._fault_of(name, value) for name, value in members.items())
+            return next(filter(None, faults), f"{self._name}: {cut(str(error))}")
+        return f"{self._name}: expected {expected}"
 
     def _fault_of(self, name: str, value: msgspec.Raw) -> str | None:
         field = self._fields.get(name)
@@ -165,26 +162,23 @@ class _Field:
     def __init__(self, hint: object, name: str) -> None:
         self._name = name
         self._expected = _description(hint) or "another type"
-        self._nested: BodyDecoder[msgspec.Struct] | None = None
-        #: Of a list of objects, for each of them.
-        self._item: BodyDecoder[msgspec.Struct] | None = None
-        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            self._nested = BodyDecoder(hint, f"{name}.")
-        elif (item := _item_type(hint)) is not None:
-            self._item = BodyDecoder(item, f"{name}[].")
+        #: Of an object, or of each object of a list.
+        self._below: BodyDecoder[msgspec.Struct] | None = None
+        item = _item_type(hint)
+        self._is_list = item is not None
+        if item is not None:
+            self._below = BodyDecoder(item, f"{name}[].")
+        elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            self._below = BodyDecoder(hint, f"{name}.")
         self._decode = msgspec.json.Decoder(hint).decode
 
     def fault_of(self, value: msgspec.Raw) -> str | None:
         """What is wrong with the value, if anything."""
         try:
-            if self._nested is not None:
-                self._nested.decode(value)
-            elif self._item is not None:
-                for item in _decode_items(value):
-                    self._item.decode(item)
-                self._decode(value)
-            else:
-                self._decode(value)
+            if self._below is not None:
+                for one in _decode_items(value) if self._is_list else (value,):
+                    self._below.decode(one)
+            self._decode(value)
         except BadBody as exc:
             return str(exc)
         except UNREADABLE:
@@ -213,14 +207,6 @@ def shown(value: bytes) -> str:
     if text.startswith("["):
         return "an array"
     return cut(text)
-
-
-def _malformed(body: bytes | msgspec.Raw, error: ValueError) -> str:
-    if not bytes(body).strip():
-        return "nothing"
-    if isinstance(error, UnicodeDecodeError):
-        return "other bytes"
-    return str(error)
 
 
 def _item_type(hint: object) -> type[msgspec.Struct] | None:
