@@ -86,8 +86,8 @@ class BacklogTelemetry:
         yield Sample(_SIZE, labels, size_bytes(state))
         yield Sample(_LIMIT, labels, quota.limit_bytes)
         yield Sample(_LIMIT_TIME, labels, quota.limit_s)
-        yield Sample(_EVICTIONS, (*labels, QuotaType.SIZE.value), state.evicted_size)
-        yield Sample(_EVICTIONS, (*labels, QuotaType.TIME.value), state.evicted_time)
+        for which, evicted in zip(QuotaType, state.evicted, strict=True):
+            yield Sample(_EVICTIONS, (*labels, which.value), evicted)
         for subscription, messages in state.messages():
             yield Sample(_MESSAGES, (*labels, subscription), messages)
 

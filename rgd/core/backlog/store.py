@@ -44,10 +44,6 @@ class BacklogStore:
         self._bounds = bounds
         self._block = block
         self._topics: dict[str, TopicState] = {}
-        #: The names of all topics, copied only if one came or went; None: not copied yet. A check goes through them.
-        self._names: list[str] | None = None
-        #: The partitions of each partitioned topic.
-        self._partitions: dict[str, dict[str, None]] = {}
         #: Subscriptions and ledgers of all topics; bounded.
         self.subscriptions = self.ledgers = 0
         #: The topics with evictions that no report has shown to be done.
@@ -89,14 +85,17 @@ class BacklogStore:
         return self._topics.get(topic)
 
     def names(self) -> list[str]:
-        """The topics whose backlogs are known; not to be changed."""
-        if self._names is None:
-            self._names = [*self._topics]
-        return self._names
+        """The topics whose backlogs are known."""
+        return [*self._topics]
 
     def partitions_of(self, topic: str) -> list[str]:
         """The partitions of a partitioned topic whose backlogs are known."""
-        return [*self._partitions.get(topic, ())]
+        beginning = f"{topic}-"
+        return [
+            name
+            for name in self._topics
+            if name.startswith(beginning) and partitioned_topic_of(name) == topic
+        ]
 
     def evicting(self) -> list[str]:
         """The topics with evictions that no report has shown to be done."""
@@ -156,8 +155,16 @@ class BacklogStore:
     def evicted_now(self, eviction: Eviction) -> None:
         """Count an eviction that was carried out: by this daemon, or by the one that pushes the topic, who says so."""
         state = self._topics.get(eviction.topic)
-        if state is not None and state.report.source is eviction.source:
-            self._count(state, eviction)
+        if state is None or state.report.source is not eviction.source:
+            return
+        # Once for each report that needs one, by the limits exceeded.
+        if state.evicted_for is not state.report:
+            state.evicted_for = state.report
+            namespace = namespace_of_topic(eviction.topic)
+            counts = zip(QuotaType, state.evicted, strict=True)
+            state.evicted = tuple(count + (which in eviction.exceeded) for which, count in counts)
+            self.evicted.update(eviction.exceeded)
+            self.evicted_in.update((namespace, which) for which in eviction.exceeded)
 
     def ask(self) -> None:
         """Begin a check with the next work; after the present one, if one is running."""
@@ -196,15 +203,11 @@ class BacklogStore:
         if not self._topics:
             self.check_at = Nanos(now + self.settings.interval_ns)
         self._topics[topic] = state
-        self._names = None
         self.namespaces[namespace_of_topic(topic)] += 1
-        if (partitioned := partitioned_topic_of(topic)) is not None:
-            self._partitions.setdefault(partitioned, {})[topic] = None
 
     def _drop(self, state: TopicState) -> None:
         report, topic = state.report, state.report.topic
         del self._topics[topic]
-        self._names = None
         self._evicting.pop(topic, None)
         self.subscriptions -= len(report.subscriptions)
         self.ledgers -= len(report.ledgers)
@@ -214,10 +217,6 @@ class BacklogStore:
             del self.namespaces[namespace]
             for which in QuotaType:
                 self.evicted_in.pop((namespace, which), None)
-        if (partitioned := partitioned_topic_of(topic)) is not None:
-            del self._partitions[partitioned][topic]
-            if not self._partitions[partitioned]:
-                del self._partitions[partitioned]
         if state.blocked is not None:
             self._block(topic, None)
 
@@ -293,17 +292,3 @@ class BacklogStore:
         else:
             held_until = Nanos(now + self.settings.hold_max_ns)
         return Blocked(which, action, held_until, Nanos(now + self.settings.interval_ns))
-
-    def _count(self, state: TopicState, eviction: Eviction) -> None:
-        """Count an eviction once for each report that needs one, by the limits exceeded."""
-        if state.evicted_for is state.report:
-            return
-        state.evicted_for = state.report
-        namespace = namespace_of_topic(state.report.topic)
-        for which in eviction.exceeded:
-            if which is QuotaType.SIZE:
-                state.evicted_size += 1
-            else:
-                state.evicted_time += 1
-            self.evicted[which] += 1
-            self.evicted_in[namespace, which] += 1

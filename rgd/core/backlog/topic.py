@@ -5,6 +5,7 @@ consequences agree. The exception is a backlog that is gone: the age, a block of
 evictions are reset with the report that shows it.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rgd.core.backlog.estimate import (
@@ -36,43 +37,30 @@ class Checked(NamedTuple):
     is_precise: bool
 
 
+@dataclass(slots=True, eq=False)
 class TopicState:
     """A topic's report and the result of its last check."""
 
-    __slots__ = (
-        "backlogs",
-        "blocked",
-        "checked",
-        "evicted_for",
-        "evicted_size",
-        "evicted_time",
-        "evictions",
-        "named_for",
-        "oldest",
-        "quota",
-        "received_at",
-        "report",
-        "unacknowledged",
-    )
+    report: TopicBacklog
+    received_at: Nanos
+    oldest: Oldest | None = field(init=False)
+    #: Unacknowledged messages by subscription; None: not computed (`messages`).
+    unacknowledged: tuple[tuple[str, int], ...] | None = None
+    #: The quota in force at the last check, and the policies that it was found in.
+    quota: QuotaInForce | None = None
+    backlogs: Backlogs | None = None
+    checked: Checked | None = None
+    blocked: Blocked | None = None
+    #: What the last check named and no report has shown to be done.
+    evictions: tuple[Eviction, ...] = ()
+    #: The reports for which evictions were named, and counted as done, last.
+    named_for: TopicBacklog | None = None
+    evicted_for: TopicBacklog | None = None
+    #: How often this backlog was evicted, by the limit that it exceeded: each of `QuotaType`.
+    evicted: tuple[int, ...] = (0,) * len(QuotaType)
 
-    def __init__(self, report: TopicBacklog, now: Nanos) -> None:
-        self.report = report
-        self.received_at = now
-        self.oldest: Oldest | None = oldest_of(report)
-        #: Unacknowledged messages by subscription; None: not computed (`messages`).
-        self.unacknowledged: tuple[tuple[str, int], ...] | None = None
-        #: The quota in force at the last check, and the policies that it was found in.
-        self.quota: QuotaInForce | None = None
-        self.backlogs: Backlogs | None = None
-        self.checked: Checked | None = None
-        self.blocked: Blocked | None = None
-        #: What the last check named and no report has shown to be done.
-        self.evictions: tuple[Eviction, ...] = ()
-        #: The reports for which evictions were named, and counted as done, last.
-        self.named_for: TopicBacklog | None = None
-        self.evicted_for: TopicBacklog | None = None
-        #: How often this backlog was evicted, by the limit that it exceeded.
-        self.evicted_size = self.evicted_time = 0
+    def __post_init__(self) -> None:
+        self.oldest = oldest_of(self.report)
 
     def replace(self, report: TopicBacklog, now: Nanos) -> None:
         """Take a newer report."""

@@ -315,8 +315,9 @@ def leases(gate: LocalGate) -> LeaseFigures:
 
 def leased(gate: LocalGate) -> list[tuple[GroupKey, Pair]]:
     """What leases hold of each group, in whole units."""
-    loads = gate.leases.table.groups.items()
-    return [(state.key, Pair(load.held_messages, load.held_bytes)) for state, load in loads]
+    loads = gate.leases.table.loads.items()
+    groups = ((level.key, load) for level, load in loads if isinstance(level, GroupState))
+    return [(key, Pair(load.held_messages, load.held_bytes)) for key, load in groups]
 
 
 def ungoverned(gate: LocalGate) -> Ungoverned:

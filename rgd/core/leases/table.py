@@ -13,7 +13,7 @@ from typing import Final
 
 from rgd.core.bounds import LeaseBounds
 from rgd.core.buckets.decision import Name
-from rgd.core.buckets.level import GroupState, LevelState
+from rgd.core.buckets.level import LevelState
 from rgd.core.leases.expiries import Expiries
 from rgd.core.leases.model import (
     LeaseRequest,
@@ -123,8 +123,6 @@ class LeaseTable:
         #: All leases, at or before their expiry.
         self._expiries = Expiries()
         self.loads: dict[LevelState, Load] = {}
-        #: Those of them that are groups, for views.
-        self.groups: dict[GroupState, Load] = {}
         #: Leases that ended by expiry.
         self.expired_total = 0
 
@@ -218,12 +216,8 @@ class LeaseTable:
             load.add(-1, want, lease.held)
             if not load.leases:
                 del self.loads[level]
-                if isinstance(level, GroupState):
-                    del self.groups[level]
         lease.counted, lease.held = counted, held
         for level, want in counted:
             if level not in self.loads:
                 self.loads[level] = Load()
-                if isinstance(level, GroupState):
-                    self.groups[level] = self.loads[level]
             self.loads[level].add(1, want, held)

@@ -237,7 +237,7 @@ def test_evictions_are_counted_by_topic_namespace_and_broker() -> None:
     house.check()
     house.report(replace(FULL), at=2)
     house.check(at=3)
-    assert (house.state(EU).evicted_size, house.state(us).evicted_size) == (2, 1)
+    assert (house.state(EU).evicted, house.state(us).evicted) == ((2, 0), (1, 0))
     assert house.store.evicted_in == {(NAMESPACE, SIZE): 3}
     assert house.store.evicted == {SIZE: 3}
 
@@ -245,5 +245,5 @@ def test_evictions_are_counted_by_topic_namespace_and_broker() -> None:
 def test_one_report_is_evicted_once_however_often_it_is_checked() -> None:
     house = checked(House(topics={EU: size_quota(50, EVICT)}))
     house.check(at=2)
-    assert house.state().evicted_size == 1
+    assert house.state().evicted == (1, 0)
     assert house.evicts() == {"a": (1, 6)}
