@@ -20,7 +20,7 @@ from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.recent_refusals import Refusals, window_ns
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, Throttled
-from rgd.core.exchange.usage_map import StoredRow
+from rgd.core.exchange.rows import UsageRow
 from rgd.core.gate import looks
 from rgd.core.gate.looks import LevelReading
 from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rate, Rates
@@ -197,7 +197,7 @@ def _dimension(
     quota: Rates,
     share: Rates,
     read: LevelReading | None,
-    row: StoredRow | None = None,
+    row: UsageRow | None = None,
 ) -> DimensionView:
     """The view of one dimension of a limit."""
     part = bucket = None

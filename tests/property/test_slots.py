@@ -24,7 +24,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.usage_map import StoredRow, UsageMap
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
@@ -154,10 +154,7 @@ class Life:
         broker.validate()
         for peer in PEERS:
             held = dict(broker.usage.rows_of(peer))
-            model = {
-                key: StoredRow(row.topics, row.admitted, row.wanted)
-                for key, row in self.told[peer].items()
-            }
+            model = self.told[peer]
             assert held.items() <= model.items()
             assert broker.usage.is_partial(peer) or held == model
             unknown = [key for key in held if index.is_unknown[index.find(key) or 0]]

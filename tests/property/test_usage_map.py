@@ -21,7 +21,6 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import Group, GroupKey, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
@@ -50,11 +49,6 @@ changes = st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)
 
 
 Told = dict[GroupKey, UsageRow]
-
-
-def held(told: Told) -> dict[GroupKey, StoredRow]:
-    """What a map keeps of it."""
-    return {key: StoredRow(row.topics, row.admitted, row.wanted) for key, row in told.items()}
 
 
 def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
@@ -137,7 +131,7 @@ def test_whatever_is_lost_doubled_or_overtaken_one_answer_makes_all_maps_the_sam
         one.validate()
     for broker in BROKERS:
         whole = {GroupKey(row.group, row.kind): row for row in everything(said[broker]).rows}
-        assert [dict(one.usage.rows_of(broker)) for one in receivers] == [held(whole)] * 2
+        assert [dict(one.usage.rows_of(broker)) for one in receivers] == [whole] * 2
     for key in KEYS:
         assert receivers[0].shares(key) == receivers[1].shares(key)
 

@@ -11,7 +11,6 @@ throttled request until `IDLE_NS` after its last one. Beyond `BucketBounds.throt
 further ones are counted together.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -86,10 +85,8 @@ class ThrottledTable:
 
     def __init__(self, bounds: BucketBounds = BOUNDS.buckets) -> None:
         self._bounds = bounds
-        #: By topic and subscription.
-        self._topics: dict[str, dict[str, _Counts]] = {}
-        #: Each one once, in the order in which they are checked.
-        self._order: deque[tuple[str, str]] = deque()
+        #: By topic and subscription, in the order in which they are checked.
+        self._counts: dict[tuple[str, str], _Counts] = {}
         self._other = _Counts()
         #: Topics and subscriptions that were read, at most as many as there may be counters; those read longest ago go.
         self.read: dict[tuple[str, str], None] = {}
@@ -102,7 +99,7 @@ class ThrottledTable:
         self.read[topic, subscription] = None
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._counts)
 
     @property
     def most(self) -> int:
@@ -122,10 +119,7 @@ class ThrottledTable:
             wait_ms: the wait in its answer.
             now: the current time.
         """
-        topic, subscription = name
-        counts = self._topics.get(topic, {}).get(subscription) or self._new(
-            topic, subscription, now
-        )
+        counts = self._counts.get(name) or self._new(name, now)
         counts.at = now
         counts.messages += messages
         counts.bytes += size
@@ -139,25 +133,26 @@ class ThrottledTable:
 
     def of(self, topic: str, subscription: str, now: Nanos) -> Throttled | None:
         """The counters of one subscription; None if it was not throttled lately."""
-        counts = self._topics.get(topic, {}).get(subscription)
+        counts = self._counts.get((topic, subscription))
         if counts is None or _is_idle(counts, now):
             return None
         return _shown(topic, subscription, counts, now)
 
     def of_topic(self, topic: str, now: Nanos) -> list[Throttled]:
         """The counters of a topic's subscriptions that were throttled lately."""
-        of_topic = self._topics.get(topic, {})
-        return [shown for name in of_topic if (shown := self.of(topic, name, now)) is not None]
+        names = [name for of, name in self._counts if of == topic]
+        return [shown for name in names if (shown := self.of(topic, name, now)) is not None]
 
     def partitions_of(self, topic: str, now: Nanos) -> list[str]:
         """The partitions of a partitioned topic with subscriptions that were throttled lately."""
-        return [
-            name
-            for name in self._topics
+        found = {
+            name: None
+            for (name, _), counts in self._counts.items()
             if name.startswith(topic)
             and partitioned_topic_of(name) == topic
-            and self.of_topic(name, now)
-        ]
+            and not _is_idle(counts, now)
+        }
+        return [*found]
 
     def other(self, now: Nanos) -> Throttled | None:
         """The counters of all subscriptions beyond the maximum; None while there are none."""
@@ -169,26 +164,18 @@ class ThrottledTable:
 
     def names(self) -> list[tuple[str, str]]:
         """The topic and name of every subscription with counters, for a caller that reads slices."""
-        return [*self._order]
+        return [*self._counts]
 
-    def _new(self, topic: str, subscription: str, now: Nanos) -> _Counts:
-        for _ in range(min(_CHECKED_PER_NEW, len(self._order))):
-            name = self._order.popleft()
-            if _is_idle(self._topics[name[0]][name[1]], now):
-                self._forget(*name)
-            else:
-                self._order.append(name)
-        if len(self._order) >= self._bounds.throttled_max:
+    def _new(self, name: tuple[str, str], now: Nanos) -> _Counts:
+        for _ in range(min(_CHECKED_PER_NEW, len(self._counts))):
+            checked = next(iter(self._counts))
+            counts = self._counts.pop(checked)
+            if not _is_idle(counts, now):
+                self._counts[checked] = counts
+        if len(self._counts) >= self._bounds.throttled_max:
             return self._other
-        counts = self._topics.setdefault(topic, {})[subscription] = _Counts()
-        self._order.append((topic, subscription))
+        counts = self._counts[name] = _Counts()
         return counts
-
-    def _forget(self, topic: str, subscription: str) -> None:
-        of_topic = self._topics[topic]
-        del of_topic[subscription]
-        if not of_topic:
-            del self._topics[topic]
 
 
 def lowered(level: LevelState, *, messages: bool, size: bool) -> int:

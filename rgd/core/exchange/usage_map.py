@@ -24,21 +24,13 @@ from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.known_slots import KnownSlots
 from rgd.core.exchange.messages import ALL_ROWS, Report
 from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.policies.model import GroupKey
 from rgd.core.units import Pair
 
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
-
-
-class StoredRow(NamedTuple):
-    """The last row that one broker advertised of one group."""
-
-    topics: int
-    #: Milli per second.
-    admitted: Pair
-    wanted: Pair
 
 
 class Gathered(NamedTuple):
@@ -146,7 +138,7 @@ class UsageMap:
         self._make_room()
         return self._brokers.counts(slots)
 
-    def rows(self, key: GroupKey) -> Mapping[str, StoredRow]:
+    def rows(self, key: GroupKey) -> Mapping[str, UsageRow]:
         """The rows of one group and kind, by broker."""
         slot = self.index.find(key)
         if slot is None:
@@ -154,13 +146,14 @@ class UsageMap:
         of = self.gather(np.array([slot]))
         amounts = np.column_stack((of.topics, of.admitted, of.wanted))
         names = (self._names[number] for number in of.broker.tolist())
-        return dict(zip(names, map(_row, amounts.tolist()), strict=True))
+        rows = (_row(key, of_broker) for of_broker in amounts.tolist())
+        return dict(zip(names, rows, strict=True))
 
-    def rows_of(self, broker: str) -> Mapping[GroupKey, StoredRow]:
+    def rows_of(self, broker: str) -> Mapping[GroupKey, UsageRow]:
         """Everything that one broker advertises at present."""
         held = self._rows_of(broker)
-        keys = (self.index.keys[slot] for slot in held.slots.tolist())
-        return dict(zip(keys, map(_row, held.amounts.T.tolist()), strict=True))
+        keys = [self.index.keys[slot] for slot in held.slots.tolist()]
+        return dict(zip(keys, map(_row, keys, held.amounts.T.tolist()), strict=True))
 
     def count_of(self, broker: str) -> int:
         """Number of rows of one broker."""
@@ -313,6 +306,6 @@ class UsageMap:
         self._brokers.make_room(len(self._names), len(self.index))
 
 
-def _row(amounts: list[int]) -> StoredRow:
+def _row(key: GroupKey, amounts: list[int]) -> UsageRow:
     topics, *rates = amounts
-    return StoredRow(topics, Pair(*rates[:2]), Pair(*rates[2:]))
+    return UsageRow(*key, topics, Pair(*rates[:2]), Pair(*rates[2:]))

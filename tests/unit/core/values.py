@@ -9,7 +9,6 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import Suppression
-from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import GroupKey, Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
 from tests.support.columns import advertised_hash
@@ -58,11 +57,6 @@ def usage(
         admitted=Pair(round(given * MILLI), round(size * MILLI)),
         wanted=Pair(round(wanted * MILLI), round(size * MILLI)),
     )
-
-
-def held(row: UsageRow) -> StoredRow:
-    """What the usage map keeps of a row."""
-    return StoredRow(row.topics, row.admitted, row.wanted)
 
 
 def report(

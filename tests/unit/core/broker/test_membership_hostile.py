@@ -9,7 +9,7 @@ from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk, Effects
-from tests.unit.core.values import held, key, rates, report, usage
+from tests.unit.core.values import key, rates, report, usage
 
 B2, B2_AGAIN = Sender("b2", 1), Sender("b2", 2)
 
@@ -66,10 +66,10 @@ def test_a_sequence_beyond_reach_is_counted_and_changes_nothing(live: Desk) -> N
     forged = report("b2", usage(0), sequence=(1 << 63) - 1)
     refused = (Alarm(AlarmCode.SEQUENCE_REFUSED, "b2"),)
     assert live.hear(forged, 2200) == refused
-    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
+    assert live.broker.usage.rows(key())["b2"] == usage(30)
     assert live.broker.membership.dropped["sequence"] == 1
     assert live.hear(report("b2", usage(40), sequence=2), 2300) == ()
-    assert live.broker.usage.rows(key())["b2"] == held(usage(40))
+    assert live.broker.usage.rows(key())["b2"] == usage(40)
 
 
 # Weights.

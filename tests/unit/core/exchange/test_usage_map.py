@@ -13,7 +13,7 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import GroupKey
-from tests.unit.core.values import held, key, report, usage
+from tests.unit.core.values import key, report, usage
 
 IDLE = usage(0)
 
@@ -37,11 +37,11 @@ def filled(**bounds: int) -> UsageMap:
 
 def test_rows_are_found_by_group_and_by_broker() -> None:
     usage_map = filled()
-    assert usage_map.rows(key()) == {"b1": held(usage(10)), "b2": held(usage(20))}
-    assert usage_map.rows(key("trial")) == {"b1": held(usage(5, group="trial"))}
+    assert usage_map.rows(key()) == {"b1": usage(10), "b2": usage(20)}
+    assert usage_map.rows(key("trial")) == {"b1": usage(5, group="trial")}
     assert usage_map.rows_of("b1") == {
-        key(): held(usage(10)),
-        key("trial"): held(usage(5, group="trial")),
+        key(): usage(10),
+        key("trial"): usage(5, group="trial"),
     }
     assert usage_map.brokers() == {"b1", "b2"}
 
@@ -49,7 +49,7 @@ def test_rows_are_found_by_group_and_by_broker() -> None:
 def test_an_idle_row_removes_the_broker_from_that_group_alone() -> None:
     usage_map = filled()
     usage_map.apply(report("b1", IDLE))
-    assert dict(usage_map.rows(key())) == {"b2": held(usage(20))}
+    assert dict(usage_map.rows(key())) == {"b2": usage(20)}
     assert set(usage_map.rows_of("b1")) == {key("trial")}
 
 
@@ -67,8 +67,8 @@ def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has() -> None:
     usage_map = filled(rows_max=2)
     assert taken(usage_map, report("b1", usage(1, group="third"), usage(11))) == {key()}
     assert usage_map.rows_of("b1") == {
-        key(): held(usage(11)),
-        key("trial"): held(usage(5, group="trial")),
+        key(): usage(11),
+        key("trial"): usage(5, group="trial"),
     }
     assert dict(usage_map.rows(key("third"))) == {}
 
