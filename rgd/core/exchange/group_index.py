@@ -63,8 +63,6 @@ class GroupIndex:
         self._free: list[int] = []
         #: The groups that have policies; None: all groups have.
         self._known: Container[str] | None = None
-        #: Number of slots assigned to groups without policies.
-        self.unknown = 0
         #: Requests for a slot that were refused.
         self.refused = 0
 
@@ -75,6 +73,11 @@ class GroupIndex:
     def given(self) -> int:
         """Number of assigned slots."""
         return len(self.keys) - len(self._free)
+
+    @property
+    def unknown(self) -> int:
+        """Number of slots assigned to groups without policies."""
+        return int(np.count_nonzero(self.is_unknown))
 
     def keep(self, keeper: object, columns: Mapping[str, int]) -> None:
         """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries have these values.
@@ -97,15 +100,6 @@ class GroupIndex:
                 self._fill([slot])
         return slot
 
-    def find_all(self, groups: Sequence[str], kinds: Codes) -> Ints:
-        """[rows] the slot of each row, `NO_SLOT` if it has none."""
-        tables = self._slots
-        codes = kinds.tolist()
-        found = [
-            tables[code].get(group, NO_SLOT) for group, code in zip(groups, codes, strict=True)
-        ]
-        return np.array(found, np.int64)
-
     def slots(
         self,
         groups: Sequence[str],
@@ -122,31 +116,11 @@ class GroupIndex:
             skip: [rows] rows that are not assigned a new slot, because they are idle.
             room: most new slots for groups without policies; None: as many as are left.
         """
-        slots = self.find_all(groups, kinds)
+        tables, pairs = self._slots, zip(groups, kinds.tolist(), strict=True)
+        slots = np.array([tables[code].get(group, NO_SLOT) for group, code in pairs], np.int64)
         missing = slots == NO_SLOT
         if skip is not None:
             missing &= ~skip
-        if np.count_nonzero(missing):
-            self.give(slots, missing, groups, kinds, room)
-        return slots
-
-    def give(
-        self,
-        slots: Ints,
-        missing: Flags,
-        groups: Sequence[str],
-        kinds: Codes,
-        room: int | None = None,
-    ) -> None:
-        """Assign slots to the groups of some rows while there is room; writes to `slots`.
-
-        Args:
-            slots: [rows] what `find_all` found.
-            missing: [rows] which rows to assign one to.
-            groups: [rows].
-            kinds: [rows].
-            room: most new slots for groups without policies; None: as many as are left.
-        """
         left = self.bounds.unknown_slots_max - self.unknown
         room = left if room is None else min(left, room)
         given = []
@@ -167,7 +141,9 @@ class GroupIndex:
             if slot != NO_SLOT:
                 slots[row] = slot
                 given.append(slot)
-        self._fill(given)
+        if given:
+            self._fill(given)
+        return slots
 
     def knows(self, group: str) -> bool:
         """Whether a group has policies."""
@@ -181,9 +157,7 @@ class GroupIndex:
         """Recompute whether the groups of these slots have policies."""
         slots = slots[self.is_given[slots]]
         keys = self.keys
-        unknown = [not self.knows(keys[slot].group) for slot in slots.tolist()]
-        self.unknown += sum(unknown) - int(np.count_nonzero(self.is_unknown[slots]))
-        self.is_unknown[slots] = unknown
+        self.is_unknown[slots] = [not self.knows(keys[slot].group) for slot in slots.tolist()]
 
     def free(self, slots: Ints) -> None:
         """Free slots in which no column holds anything; each must be assigned and occur once."""
@@ -192,7 +166,6 @@ class GroupIndex:
         for slot in slots.tolist():
             key = self.keys[slot]
             del self._slots[kind_code(key.kind)][key.group]
-        self.unknown -= int(np.count_nonzero(self.is_unknown[slots]))
         self.is_given[slots] = self.is_unknown[slots] = self.ignores_admitted[slots] = False
         self._free.extend(slots.tolist())
 
@@ -233,9 +206,7 @@ class GroupIndex:
         self.name_hashes[slots] = [name_hash(key.group) for key in keys]
         self.name_bytes[slots] = [len(key.group) for key in keys]
         self.is_given[slots] = True
-        unknown = [not self.knows(key.group) for key in keys]
-        self.is_unknown[slots] = unknown
-        self.unknown += sum(unknown)
+        self.is_unknown[slots] = [not self.knows(key.group) for key in keys]
 
 
 def grown(column: NDArray[_Column], count: int, *, capacity: int | None = None) -> NDArray[_Column]:

@@ -11,7 +11,7 @@ would have to leave. The claimant gets the name when it sends something after
 yielded it or sent a goodbye. Late messages of a former incarnation are ignored for
 `late_ns`, and so are reports whose sequence was already received.
 
-A goodbye counts at once; if its sender sends again, it is back. Sequences that are too far ahead
+A goodbye counts at once, and what its sender sends does not until it would have expired. Sequences that are too far ahead
 (`REACH_A_MS`) and names beyond `peers_max` are refused, so that a member's fault stays small.
 """
 
@@ -60,14 +60,6 @@ class Peer:
     claim: Claim = Claim.HELD
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """A peer that sent a goodbye."""
-
-    peer: Peer
-    at: Nanos
-
-
 class Receipt(Enum):
     """The effect of a message on the sender's membership."""
 
@@ -102,7 +94,7 @@ class Peers:
         self._peers_max = peers_max
         self._peers: dict[str, Peer] = {}
         #: Peers that sent a goodbye, kept until they would have expired; at most `peers_max`.
-        self._left: dict[str, _Left] = {}
+        self._left: dict[str, Peer] = {}
 
     def receive(self, sender: Sender, now: Nanos, report: Report | None = None) -> Receipt:
         """Record a message of a sender.
@@ -118,7 +110,7 @@ class Peers:
         if report is not None and report.claim is Claim.YIELDED:
             return Receipt.CLAIMED
         if peer is None:
-            return self._receive_new(sender, report, now)
+            return self._receive_new(sender, now)
         if peer.claim is not Claim.YIELDED:
             if sender.incarnation == peer.former and now - peer.since < self._late_ns:
                 return Receipt.STALE
@@ -175,7 +167,8 @@ class Peers:
             return False
         if len(self._left) >= self._peers_max:
             del self._left[next(iter(self._left))]
-        self._left[sender.broker] = _Left(self._peers.pop(sender.broker), now)
+        self._left[sender.broker] = self._peers.pop(sender.broker)
+        peer.received_at = now
         return True
 
     def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
@@ -184,9 +177,7 @@ class Peers:
         for name in silent:
             del self._peers[name]
         self._left = {
-            name: left
-            for name, left in self._left.items()
-            if now - left.peer.received_at <= expiry_ns
+            name: peer for name, peer in self._left.items() if now - peer.received_at <= expiry_ns
         }
         return silent
 
@@ -224,29 +215,16 @@ class Peers:
         peer.received_at = now
         return Receipt.KNOWN
 
-    def _receive_new(self, sender: Sender, report: Report | None, now: Nanos) -> Receipt:
+    def _receive_new(self, sender: Sender, now: Nanos) -> Receipt:
         """Process a message of a name that no member has at present."""
         left = self._left.get(sender.broker)
-        is_former = left is not None and sender.incarnation in (
-            left.peer.former,
-            left.peer.incarnation,
-        )
-        if left is not None and is_former and self._is_late(left, sender, report, now):
+        if left is not None and sender.incarnation in (left.incarnation, left.former):
             return Receipt.STALE
         if len(self._peers) >= self._peers_max:
             return Receipt.EXCESS
-        former = None
-        if left is not None:
-            former = left.peer.former if is_former else left.peer.incarnation
-            del self._left[sender.broker]
+        former = None if left is None else self._left.pop(sender.broker).incarnation
         self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
         return Receipt.JOINED
-
-    def _is_late(self, left: _Left, sender: Sender, report: Report | None, now: Nanos) -> bool:
-        """Whether the message was sent before its sender's goodbye."""
-        if now - left.at <= self._late_ns or sender.incarnation == left.peer.former:
-            return True
-        return report is None or report.sequence <= left.peer.sequence
 
     def _is_beyond(self, peer: Peer, report: Report, now: Nanos) -> bool:
         if peer.sequence == 0:

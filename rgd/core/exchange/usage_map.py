@@ -256,13 +256,8 @@ class UsageMap:
 
     def _look_up(self, number: int, shard: Shard, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, looked up by name; `NO_SLOT` also where a group is not of the shard."""
-        slots = self.index.find_all(told.groups, told.kinds)
-        missing = slots == NO_SLOT
-        if np.count_nonzero(missing):
-            missing &= ~told.is_idle
-            if np.count_nonzero(missing):
-                room = self._room(number) if room is None else room
-                self.index.give(slots, missing, told.groups, told.kinds, room)
+        room = self._room(number) if room is None else room
+        slots = self.index.slots(told.groups, told.kinds, skip=told.is_idle, room=room)
         # A broker must not have two rows of one group, one in each of two shards.
         slots[~self._is_of(slots, shard)] = NO_SLOT
         return slots

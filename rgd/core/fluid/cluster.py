@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.fluid.buckets import MS_PER_S, FluidBuckets
-from rgd.core.fluid.demand import CountedDemand, EstimatedDemand, Wanting
+from rgd.core.fluid.demand import CountedDemand, EstimatedDemand
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.columns_sums import Floats, Ints
@@ -56,7 +56,7 @@ class Cluster:
         self._shape = (groups, brokers, dimensions)
         self._weight = np.full((groups, brokers), WEIGHT_ONE) if weight is None else weight
         rows = groups * brokers
-        self._wanting: Wanting = (
+        self._wanting = (
             EstimatedDemand(rows, dimensions, settings.round_ms)
             if settings.estimates
             else CountedDemand()

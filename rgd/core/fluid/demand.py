@@ -1,8 +1,7 @@
 """What brokers say they want, from what was offered to them: by the core's estimator, or as it was counted."""
 
-from typing import Protocol
-
 import numpy as np
+from typing_extensions import override
 
 from rgd.core.demand.estimator import History, Seen, end_round
 from rgd.core.demand.marks import whole
@@ -11,31 +10,19 @@ from rgd.core.shares.columns_sums import Floats, Ints
 from rgd.core.units import MILLI, NS_PER_MS
 
 
-class Wanting(Protocol):
-    """What each broker says it wants, round by round; arrays are [groups, brokers, dimensions]."""
+class CountedDemand:
+    """What each broker says it wants, round by round: what was offered. Arrays are [groups, brokers, dimensions]."""
 
     def end_round(self, offered: Floats) -> Ints:
         """Take in a round, Milli per second; what is reported as wanted at its end, Milli per second."""
-        ...
-
-    def within_round(self, offered: Floats) -> Ints:
-        """Take in a round; what is reported as wanted soon after its begin."""
-        ...
-
-
-class CountedDemand:
-    """What was offered is what is wanted."""
-
-    def end_round(self, offered: Floats) -> Ints:
-        """Report what was counted."""
         return offered.astype(np.int64)
 
     def within_round(self, offered: Floats) -> Ints:
-        """Report what is counted."""
+        """Take in a round; what is reported as wanted soon after its begin."""
         return self.end_round(offered)
 
 
-class EstimatedDemand:
+class EstimatedDemand(CountedDemand):
     """The core's estimator, one row for each broker in each group; requests are of one unit each."""
 
     def __init__(self, rows: int, dimensions: int, round_ms: int) -> None:
@@ -44,6 +31,7 @@ class EstimatedDemand:
         self._elapsed_ns = np.full(rows, float(round_ms * NS_PER_MS))
         self._nothing = np.zeros((rows, dimensions))
 
+    @override
     def end_round(self, offered: Floats) -> Ints:
         """Report what is estimated."""
         rates = offered.reshape(self._nothing.shape)
@@ -57,6 +45,7 @@ class EstimatedDemand:
         )
         return end_round(self._columns, seen, self._settings).wanted.reshape(offered.shape)
 
+    @override
     def within_round(self, offered: Floats) -> Ints:
         """Report steps and the end of all demand, which do not wait for the round's end."""
         columns = self._columns

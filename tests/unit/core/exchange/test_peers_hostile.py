@@ -40,16 +40,15 @@ def say(peers: Peers, sender: Sender, sequence: int, at: float, **changes: objec
 # Goodbyes.
 
 
-def test_one_that_speaks_on_after_its_goodbye_is_back_after_the_time_of_late_messages() -> None:
+def test_one_that_speaks_on_after_its_goodbye_is_back_once_it_would_have_expired() -> None:
     peers = heard()
     assert peers.leave(ONE, ms(100))
     assert say(peers, ONE, 6, 101) is Receipt.STALE
-    assert say(peers, ONE, 6, 100 + LATE_MS) is Receipt.STALE
-    # What it said before is late however late it is.
-    assert say(peers, ONE, 5, 101 + LATE_MS) is Receipt.STALE
-    assert peers.receive(ONE, ms(101 + LATE_MS)) is Receipt.STALE
-    assert say(peers, ONE, 6, 101 + LATE_MS) is Receipt.JOINED
-    assert say(peers, ONE, 7, 102 + LATE_MS) is Receipt.KNOWN
+    assert peers.expire(ms(3100), EXPIRY_NS) == []
+    assert say(peers, ONE, 7, 3100) is Receipt.STALE
+    assert peers.expire(ms(3101), EXPIRY_NS) == []
+    assert say(peers, ONE, 8, 3101) is Receipt.JOINED
+    assert say(peers, ONE, 9, 3102) is Receipt.KNOWN
 
 
 # Sequences.
