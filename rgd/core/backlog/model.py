@@ -3,7 +3,7 @@
 Law: both sources make the same report, and everything about a backlog is computed from it here in
 the core. A report never contains a computed answer, for example a size or an age.
 
-All numbers and counts are bounded (`check_backlog`), because reports come from outside.
+Counts and names are checked (`check_backlog`), because reports come from outside; numbers where each source is read.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from rgd.core.errors import InvalidBacklog
 from rgd.core.policies.names import check_subscription, parse_topic
-from rgd.core.units import COUNT_MAX
 
 #: Most topics of one `BacklogsReported` or `BacklogsWithdrawn` event: about 1 ms of work.
 EVENT_TOPICS_MAX: Final = 64
@@ -125,7 +124,6 @@ def check_backlog(report: TopicBacklog) -> None:
     parse_topic(report.topic)
     if not report.topic.startswith(_PERSISTENT):
         raise InvalidBacklog("topic: expected a persistent topic, because others have no backlog")
-    _check_number("read_at_ms", report.read_at_ms, TIME_MS_MAX)
     _check_ledgers(report.ledgers)
     subscriptions = report.subscriptions
     if len(subscriptions) > TOPIC_SUBSCRIPTIONS_MAX:
@@ -133,7 +131,7 @@ def check_backlog(report: TopicBacklog) -> None:
     if len({one.name for one in subscriptions}) < len(subscriptions):
         raise InvalidBacklog("subscriptions: expected each name once")
     for one in subscriptions:
-        _check_subscription(one)
+        check_subscription(one.name)
 
 
 def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
@@ -141,33 +139,8 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
         raise InvalidBacklog(f"ledgers: expected at most {TOPIC_LEDGERS_MAX}")
     before = -1
     for ledger in ledgers:
-        _check_number("ledgers.id", ledger.id, COUNT_MAX)
-        _check_number("ledgers.entries", ledger.entries, COUNT_MAX)
-        _check_number("ledgers.bytes", ledger.bytes, COUNT_MAX)
-        _check_time("ledgers.closed_at_ms", ledger.closed_at_ms)
         if ledger.id <= before:
             raise InvalidBacklog("ledgers: expected ascending ids, each once")
         before = ledger.id
     if any(ledger.closed_at_ms is None for ledger in ledgers[:-1]):
         raise InvalidBacklog("ledgers.closed_at_ms: expected a time in all ledgers but the last")
-
-
-def _check_subscription(one: SubscriptionBacklog) -> None:
-    check_subscription(one.name)
-    if one.oldest is not None:
-        _check_number("subscriptions.oldest.ledger", one.oldest.ledger, COUNT_MAX)
-        _check_number("subscriptions.oldest.entry", one.oldest.entry, COUNT_MAX)
-    _check_time("subscriptions.broker_time_ms", one.broker_time_ms)
-    _check_time("subscriptions.publish_time_ms", one.publish_time_ms)
-    if one.messages is not None:
-        _check_number("subscriptions.messages", one.messages, COUNT_MAX)
-
-
-def _check_time(field: str, value: int | None) -> None:
-    if value is not None:
-        _check_number(field, value, TIME_MS_MAX)
-
-
-def _check_number(field: str, value: int, most: int) -> None:
-    if not 0 <= value <= most:
-        raise InvalidBacklog(f"{field}: expected an integer from 0 to {most}, got {value}")
