@@ -53,7 +53,7 @@ from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
-from rgd.core.broker.takeover import Takeover
+from rgd.core.broker.takeover import resume
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
@@ -109,7 +109,6 @@ class Broker:
         self.backlogs = BacklogStore(settings.backlog, self.gate.block, settings.bounds.backlog)
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.gate.news, self.sharing, self.index)
-        self._takeover = Takeover(self.index, self.sharing, self.rounds, self.gate)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
@@ -347,7 +346,7 @@ class Broker:
         return ()
 
     def _on_groups_resumed(self, event: GroupsResumed) -> Iterable[Effect]:
-        self._takeover.resume(event)
+        resume(event, self.index, self.sharing, self.rounds, self.gate)
         return ()
 
     def _on_gate_isolated(self, event: GateIsolated) -> Iterable[Effect]:

@@ -80,11 +80,6 @@ class Damping:
             self._advance(slots, now)
         return self._in_force(slots)
 
-    def in_force(self, slots: Ints, now: Nanos, damping_ns: int) -> Ints:
-        """[slots, 2] the rates in force."""
-        self._advance(slots, now - damping_ns)
-        return self._in_force(slots)
-
     def raise_due(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
         """Put increases in force that have waited for `damping_ns`, of at most `count_max` groups.
 

@@ -189,7 +189,6 @@ class Sharing:
             return slot, rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
             self.share_out(slots, now)
-        self._applied[slot] = self._damping.in_force(slots, now, self._link.damping_ns)[0]
         return slot, rates_of(self._applied[slot].tolist())
 
     def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:

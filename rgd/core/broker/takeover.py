@@ -16,29 +16,20 @@ from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.gate.port import Gate
 
 
-class Takeover:
-    """Takes groups over."""
-
-    def __init__(self, index: GroupIndex, sharing: Sharing, rounds: Rounds, gate: Gate) -> None:
-        self._index = index
-        self._sharing = sharing
-        self._rounds = rounds
-        self._gate = gate
-
-    def resume(self, event: GroupsResumed) -> None:
-        """Give groups slot ids, and count what follows of them; their shares stay."""
-        groups = self._sharing.snapshot.groups
-        for key, _share in event.groups:
-            if key.group not in groups:
-                self._gate.drop(key)
-        known = [one for one in event.groups if one[0].group in groups]
-        codes = np.array([kind_code(key.kind) for key, _share in known], np.uint8)
-        slots = self._index.slots([key.group for key, _share in known], codes)
-        self._sharing.give_slots(
-            [known[at][0] for at in np.flatnonzero(slots == NO_SLOT)], event.now
-        )
-        fresh = np.flatnonzero((slots != NO_SLOT) & ~self._sharing.is_in_use(slots))
-        shares = rates((known[at][1].messages, known[at][1].bytes) for at in fresh)
-        self._sharing.hold(slots[fresh], shares, event.now)
-        given = [(known[at][0], int(slots[at])) for at in fresh]
-        self._rounds.resume(self._gate.resume(given), event.now)
+def resume(
+    event: GroupsResumed, index: GroupIndex, sharing: Sharing, rounds: Rounds, gate: Gate
+) -> None:
+    """Give groups slot ids, and count what follows of them; their shares stay."""
+    groups = sharing.snapshot.groups
+    for key, _share in event.groups:
+        if key.group not in groups:
+            gate.drop(key)
+    known = [one for one in event.groups if one[0].group in groups]
+    codes = np.array([kind_code(key.kind) for key, _share in known], np.uint8)
+    slots = index.slots([key.group for key, _share in known], codes)
+    sharing.give_slots([known[at][0] for at in np.flatnonzero(slots == NO_SLOT)], event.now)
+    fresh = np.flatnonzero((slots != NO_SLOT) & ~sharing.is_in_use(slots))
+    shares = rates((known[at][1].messages, known[at][1].bytes) for at in fresh)
+    sharing.hold(slots[fresh], shares, event.now)
+    given = [(known[at][0], int(slots[at])) for at in fresh]
+    rounds.resume(gate.resume(given), event.now)

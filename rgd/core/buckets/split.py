@@ -14,6 +14,7 @@ when it is next used. After a round the topics are weighed one by one (`TopicPar
 """
 
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Final
 
 from rgd.core.buckets.bucket import PICO
@@ -157,30 +158,27 @@ class TopicPart(LevelState):
         self._held, self._admitted, self._new = NOTHING, [0, 0], [0, 0]
 
 
+@dataclass(slots=True, eq=False)
 class SplitShare:
     """The division over topics of one group's share in one kind."""
 
-    __slots__ = ("_parts", "_settings", "_used", "at", "mode", "round", "version", "whole")
-
-    def __init__(
-        self, whole: GroupState, mode: TopicSplit, settings: BucketSettings, now: Nanos
-    ) -> None:
-        self.whole = whole
-        self.mode = mode
-        #: Time of the last division, and numbers of divisions and of rounds.
-        self.at = now
-        self.version = self.round = 0
-        self._settings = settings
-        self._parts: dict[str | None, TopicPart] = {}
-        #: [messages, bytes] of all parts' usage.
-        self._used = [0, 0]
+    whole: GroupState
+    mode: TopicSplit
+    settings: BucketSettings
+    #: Time of the last division, and numbers of divisions and of rounds.
+    at: Nanos
+    version: int = 0
+    round: int = 0
+    _parts: dict[str | None, TopicPart] = field(default_factory=dict)
+    #: [messages, bytes] of all parts' usage.
+    _used: list[int] = field(default_factory=lambda: [0, 0])
 
     def part(self, topic: str | None, now: Nanos) -> TopicPart:
         """The part of a topic, created if needed; requests without a topic count as one topic."""
         key = self._key(topic)
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = TopicPart(self, key, self._settings)
+            part = self._parts[key] = TopicPart(self, key, self.settings)
             self.redivide(now)
             self._start(part, now)
         return part
@@ -225,7 +223,7 @@ class SplitShare:
         self.redivide(now)
 
     def _key(self, topic: str | None) -> str | None:
-        is_further = len(self._parts) >= self._settings.bounds.split_topics_max
+        is_further = len(self._parts) >= self.settings.bounds.split_topics_max
         return _FURTHER if is_further and topic not in self._parts else topic
 
     def _start(self, part: TopicPart, now: Nanos) -> None:

@@ -79,9 +79,11 @@ class Leases:
         """
         self.table.expire(now)
         self.table.check_room(request.holder, now)
-        lease = Lease(request, lease_id, now)
         # The work of its first moments is wanted already.
-        lease.asked_at = Nanos(now - self._floor_ns())
+        asked_at = Nanos(now - self._floor_ns())
+        lease = Lease(
+            request.name, request.holder, lease_id, request.wants, request.ttl_ns, now, asked_at
+        )
         try:
             answer = self._take(lease, NOTHING, request.attempt, now)
         except Exception:

@@ -9,17 +9,15 @@ Expired leases are removed by the calls that follow (`ENDED_PER_CALL`) and at th
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from rgd.core.bounds import LeaseBounds
+from rgd.core.buckets.bucket import NEVER
 from rgd.core.buckets.decision import Name
 from rgd.core.buckets.level import LevelState
 from rgd.core.leases.expiries import Expiries
-from rgd.core.leases.model import (
-    LeaseRequest,
-    TooManyLeases,
-    UnknownLease,
-)
+from rgd.core.leases.model import TooManyLeases, UnknownLease
 from rgd.core.units import Nanos, Pair
 
 #: Expired leases that one call removes at most (a call adds one), one that finds the table full, and the
@@ -40,15 +38,15 @@ Counted = tuple[tuple[LevelState, Pair], ...]
 Source = tuple[tuple[LevelState, bool, bool], ...]
 
 
+@dataclass(slots=True)
 class Load:
     """What the leases of one level want (Milli per second) and hold (whole units)."""
 
-    __slots__ = ("held_bytes", "held_messages", "leases", "wants_bytes", "wants_messages")
-
-    def __init__(self) -> None:
-        self.leases = 0
-        self.wants_messages = self.wants_bytes = 0
-        self.held_messages = self.held_bytes = 0
+    leases: int = 0
+    wants_messages: int = 0
+    wants_bytes: int = 0
+    held_messages: int = 0
+    held_bytes: int = 0
 
     def add(self, sign: int, wants: Pair, held: Pair) -> None:
         """Add a lease (1), or remove it (-1)."""
@@ -59,46 +57,32 @@ class Load:
         self.held_bytes += sign * held.bytes
 
 
+@dataclass(slots=True, eq=False)
 class Lease:
     """One lease."""
 
-    __slots__ = (
-        "asked_at",
-        "counted",
-        "expires_at",
-        "held",
-        "holder",
-        "lease_id",
-        "name",
-        "source",
-        "ttl_ns",
-        "wants",
-    )
-
-    def __init__(self, request: LeaseRequest, lease_id: str, now: Nanos) -> None:
-        self.name: Name = request.name
-        self.holder = request.holder
-        self.lease_id = lease_id
-        self.wants = request.wants
-        self.ttl_ns = request.ttl_ns
-        self.expires_at = self.asked_at = now
-        #: Whole units taken for it, at most, that its caller may still give back.
-        self.held = _NONE
-        #: The levels and groups that `held` was taken from; others get none of it back.
-        self.source: Source = ()
-        #: What its levels and groups count as its want.
-        self.counted: Counted = ()
+    name: Name
+    holder: str
+    lease_id: str
+    wants: Pair
+    ttl_ns: int
+    expires_at: Nanos
+    asked_at: Nanos
+    #: Whole units taken for it, at most, that its caller may still give back.
+    held: Pair = _NONE
+    #: The levels and groups that `held` was taken from; others get none of it back.
+    source: Source = ()
+    #: What its levels and groups count as its want.
+    counted: Counted = ()
 
 
+@dataclass(slots=True)
 class Holder:
     """The leases of one holder."""
 
-    __slots__ = ("leases", "live_until")
-
-    def __init__(self) -> None:
-        self.leases: dict[str, Lease] = {}
-        #: None of them expires before: there is nothing to look for until then.
-        self.live_until = Nanos(0)
+    leases: dict[str, Lease] = field(default_factory=dict)
+    #: None of them expires before: there is nothing to look for until then.
+    live_until: Nanos = NEVER
 
     def expired(self, now: Nanos) -> Lease | None:
         """One of the leases that have expired, if there are any: a pass over all, some 0.2 ms for the most."""
