@@ -12,8 +12,8 @@ Decision 70 says why no library draws them.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -63,24 +63,6 @@ class Chart:
     font_size: ClassVar[int] = _FONT
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
-    """The drawn points of the windows; P points, B brokers."""
-
-    #: (P + 1,); the beginnings of points and the end of the last, in the axis's unit.
-    edges: Floats
-    #: (P, B)
-    admitted: Floats
-    share: Floats
-    part: Floats
-    #: (P,)
-    wanted: Floats
-    quota: Floats
-    jain: Floats
-    lowest: Floats
-    recovered: Floats
-
-
 def draw(
     plotted: Plotted,
     *,
@@ -98,14 +80,14 @@ def draw(
     """
     dimension, origin = plotted.dimension, int(plotted.start_ms[0])
     unit_s, unit = _time_unit(plotted, window_ms)
-    points = gather(plotted, window_ms=window_ms, unit_ms=unit_s * 1000)
+    edges_ms, points = gather(plotted, window_ms)
     numbers = {name: number for number, name in enumerate(coloured, 1)}
     colours = {
         index: numbers[name] for index, name in enumerate(plotted.brokers) if name in numbers
     }
     has_quota = bool(np.isfinite(points.quota).any())
-    span = float(points.edges[-1])
-    x = _LEFT + points.edges / span * (_WIDTH - _LEFT - _RIGHT)
+    span = float(edges_ms[-1]) / 1000 / unit_s
+    x = _LEFT + edges_ms / edges_ms[-1] * (_WIDTH - _LEFT - _RIGHT)
     plots = [_amounts(x, points, colours, dimension)]
     if has_quota:
         plots += [_shares(x, points, colours, dimension), _fairness(x, points)]
@@ -126,24 +108,24 @@ def draw(
     )
 
 
-def gather(plotted: Plotted, *, window_ms: int, unit_ms: float) -> Points:
-    """Group the windows into at most `POINTS_MAX` points, evenly over the time."""
+def gather(plotted: Plotted, window_ms: int) -> tuple[Floats, Plotted]:
+    """Group the windows into at most `POINTS_MAX` points, evenly over the time.
+
+    Returns:
+        (P + 1,) where points begin and the last one ends, ms since the first begins; and what is drawn of them.
+    """
     numbers = (plotted.start_ms - plotted.start_ms[0]) // window_ms
     span = int(numbers[-1]) + 1
     windows_a_point = -(-span // POINTS_MAX)
     size = -(-span // windows_a_point)
     fill = _Fill(numbers // windows_a_point, size, plotted.seconds)
-    return Points(
-        edges=np.append(np.arange(size) * windows_a_point, span) * window_ms / unit_ms,
-        admitted=np.nan_to_num(fill.mean(plotted.admitted)),
-        share=fill.mean(plotted.share),
-        part=np.nan_to_num(fill.mean(plotted.part)),
-        wanted=np.nan_to_num(fill.mean(plotted.wanted.sum(axis=1))),
-        quota=fill.mean(plotted.quota),
-        jain=fill.mean(plotted.jain),
-        lowest=fill.least(plotted.lowest),
-        recovered=np.nan_to_num(fill.mean(plotted.recovered)),
-    )
+    edges = np.append(np.arange(size) * windows_a_point, span)
+    amounts = ("admitted", "wanted", "part", "recovered")
+    means: dict[str, Any] = {
+        name: np.nan_to_num(fill.mean(getattr(plotted, name))) for name in amounts
+    }
+    means |= {name: fill.mean(getattr(plotted, name)) for name in ("share", "quota", "jain")}
+    return edges * float(window_ms), replace(plotted, lowest=fill.least(plotted.lowest), **means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +215,9 @@ class _Plot:
         return f'{numbers}<text x="{_LEFT}" y="{self.top - 8}" {heading}>{title}</text>'
 
 
-def _amounts(x: Floats, points: Points, colours: dict[int, int], dimension: str) -> str:
-    plot = _Plot.of(x, 0, points.admitted.sum(axis=1), points.wanted, points.quota)
+def _amounts(x: Floats, points: Plotted, colours: dict[int, int], dimension: str) -> str:
+    wanted = points.wanted.sum(axis=1)
+    plot = _Plot.of(x, 0, points.admitted.sum(axis=1), wanted, points.quota)
     layers = [(points.admitted[:, index], _colour(number)) for index, number in colours.items()]
     others = [index for index in range(points.admitted.shape[1]) if index not in colours]
     if others:
@@ -243,7 +226,7 @@ def _amounts(x: Floats, points: Points, colours: dict[int, int], dimension: str)
         "what was wanted and the quota" if np.isfinite(points.quota).any() else "what was wanted"
     )
     drawn = [plot.axis(f"Admitted by broker, under {under} ({dimension}/s)", dimension)]
-    ground = np.zeros(len(points.wanted))
+    ground = np.zeros(len(wanted))
     for amount, colour in layers:
         drawn.append(plot.area(ground, ground + amount, colour))
         ground = ground + amount
@@ -251,13 +234,13 @@ def _amounts(x: Floats, points: Points, colours: dict[int, int], dimension: str)
         [
             *drawn,
             plot.hatch(ground, np.flatnonzero(points.recovered > 0)),
-            plot.line(points.wanted, _INK, 1.6),
+            plot.line(wanted, _INK, 1.6),
             plot.line(points.quota, _INK, 1.4, "8 4"),
         ]
     )
 
 
-def _shares(x: Floats, points: Points, colours: dict[int, int], dimension: str) -> str:
+def _shares(x: Floats, points: Plotted, colours: dict[int, int], dimension: str) -> str:
     drawn = list(colours)
     plot = _Plot.of(x, 1, points.share[:, drawn], points.part[:, drawn])
     title = f"Each broker's share, and dotted its max-min part of what was wanted ({dimension}/s)"
@@ -269,7 +252,7 @@ def _shares(x: Floats, points: Points, colours: dict[int, int], dimension: str) 
     return plot.axis(title, dimension) + "".join(lines)
 
 
-def _fairness(x: Floats, points: Points) -> str:
+def _fairness(x: Floats, points: Plotted) -> str:
     plot = _Plot.of(x, 2, points.lowest, np.ones(1))
     title = "Jain's index, and dotted the lowest ratio of admitted to part (1 is fair)"
     return (

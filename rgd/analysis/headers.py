@@ -9,19 +9,17 @@ number, so a broker and its peers keep the same ones, however wrong their clocks
 Rows are not decoded.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis.asked import ALWAYS, TimeRange
-from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.discovery import Segment
-from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.record_columns import clock_columns
+from rgd.analysis.schema import HEADERS, batch_of
 from rgd.analysis.segments import Contents, Logged, read_segment
-from rgd.core.units import NS_PER_MS
-from rgd.wire.record import LoggedRound
 
 #: Logs of up to this many bytes are read completely; of larger ones about as much is kept.
 SAMPLED_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -57,18 +55,18 @@ def segment_headers(
     contents: Contents | None = None,
 ) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`; fills `contents` if they are given."""
-    kept: list[tuple[Any, ...]] = []
+    kept: list[Logged] = []
     read = read_segment(
         segment, contents or Contents(segment.name), within, only_headers=sampling.holds
     )
     for item in read:
         if isinstance(item, Logged):
-            kept.append(_row(item, _sampled_peers(item.record, sampling)))
+            kept.append(item)
         if len(kept) == _BATCH_RECORDS:
-            yield _batch(kept)
+            yield batch_of(HEADERS, clock_columns(kept, sampling.holds))
             kept = []
     if kept:
-        yield _batch(kept)
+        yield batch_of(HEADERS, clock_columns(kept, sampling.holds))
 
 
 def round_length_ms(headers: Any) -> float:
@@ -93,39 +91,3 @@ def logged_rounds(headers: Any, sampling: Sampling, round_ms: float) -> int:
     """
     stretches = np.unique(headers["clock_ms"].to_numpy() // (sampling.period * round_ms))
     return sampling.period * len(stretches)
-
-
-def _sampled_peers(record: LoggedRound, sampling: Sampling) -> list[tuple[str, int, int]]:
-    """Name, incarnation and last sequence of each peer whose sequence is kept."""
-    return [
-        (broker, incarnation, sequence)
-        for (broker, sequence), incarnation in zip(
-            record.peers, record.peer_incarnations, strict=True
-        )
-        # 0: no report of it was received yet.
-        if sequence > 0 and sampling.holds(sequence)
-    ]
-
-
-def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...]:
-    record = logged.record
-    return (
-        record.sender.broker,
-        incarnation_name(record.sender.incarnation),
-        record.sequence,
-        logged.clock_ms,
-        record.ended_ns / NS_PER_MS,
-        record.period_ns / NS_PER_MS,
-        [one[0] for one in seen],
-        [one[1] for one in seen],
-        [one[2] for one in seen],
-    )
-
-
-def _batch(rows: list[tuple[Any, ...]]) -> Any:
-    import pyarrow as pa
-
-    schema = arrow(HEADERS)
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import KIND_NAMES
+from rgd.analysis.chunks import KIND_NAMES, Table
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
@@ -36,11 +36,11 @@ from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.reading import Reducer, chunks
+from rgd.analysis.record_columns import by_row, clock_columns, sender_columns
 from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment, scan
-from rgd.core.exchange.columns import REFUSED_BY, Ints, ShareColumns
-from rgd.core.units import NS_PER_MS
+from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.objects import Objects
 from rgd.wire.frame import Entry
@@ -54,8 +54,6 @@ CHUNK_ROWS_MAX: Final = 100_000
 PART_ROWS_MAX: Final = 2_000_000
 #: Bytes of a first entry that a segment is known by.
 KNOWN_BY_BYTES: Final = 64 << 10
-
-Columns = dict[str, Any]
 
 
 def claim(out: str) -> None:
@@ -128,9 +126,8 @@ def _write(segment: Segment, files: "_Files", round_ms: float) -> Stats:
         files.write("policies", day, _policies(policies))
         policies.clear()
         rows = RowRange.join(logged.record.rows for logged in records)
-        of = np.repeat(np.arange(len(records)), [len(one.record.rows) for one in records])
         files.write("rounds", day, _rounds(records))
-        who = _who(records, of)
+        who = by_row(_senders(records), records, columns_of("usage"))
         files.write("usage", day, who | usage_columns(rows))
         files.write("refused_by", day, _refused(who, rows))
         files.add("minutes", day, reducer.pieces(records))
@@ -184,7 +181,7 @@ class _Files:
         self._parts: dict[str, int] = {}
         self._written: list[str] = []
 
-    def write(self, table: str, day: str, columns: Columns) -> None:
+    def write(self, table: str, day: str, columns: Table) -> None:
         """Add rows of one day, sorted by group."""
         rows = _table(table, columns)
         by = [("group", "ascending"), ("kind", "ascending")]
@@ -234,7 +231,7 @@ def _new_file(table: str) -> ParquetBytes:
     return ParquetBytes(columns_of(table), write_page_index=True)
 
 
-def _table(table: str, columns: Columns) -> Any:
+def _table(table: str, columns: Table) -> Any:
     """Columns as a `pyarrow.Table` of the lake's types."""
     import pyarrow as pa
 
@@ -254,46 +251,26 @@ def _day(timestamp_ms: int) -> str:
     return str(np.datetime64(timestamp_ms, "ms").astype("datetime64[D]"))
 
 
-def _who(records: Sequence[Logged], of: Ints) -> Columns:
-    """[rows] time and sender of each row, whose record is `records[of]`."""
-    import pyarrow as pa
-
-    columns = _senders(records)
-    places = pa.array(of)
-    return {name: pa.array(column).take(places) for name, column in columns.items()}
-
-
-def _senders(records: Sequence[Logged]) -> Columns:
+def _senders(records: Sequence[Logged]) -> Table:
     """[records] time, sender and length."""
-    senders = [logged.record.sender for logged in records]
-    return {
-        "time": [logged.timestamp_ms for logged in records],
-        "broker": [sender.broker for sender in senders],
-        "incarnation": [incarnation_name(sender.incarnation) for sender in senders],
-        "sequence": [logged.record.sequence for logged in records],
-        "period_ms": [logged.record.period_ns / NS_PER_MS for logged in records],
-    }
+    return {"time": [logged.timestamp_ms for logged in records], **sender_columns(records)}
 
 
-def _rounds(records: Sequence[Logged]) -> Columns:
+def _rounds(records: Sequence[Logged]) -> Table:
     of = [logged.record for logged in records]
     plain = ("part", "parts", "isolated", "weight", "last", "lost")
     counts = ("ungoverned", "unknown_granted", "unknown_refused")
     return {
         **_senders(records),
+        **clock_columns(records),
         **{name: [getattr(record, name) for record in of] for name in (*plain, *counts)},
-        "clock_ms": [logged.clock_ms for logged in records],
-        "local_ms": [record.ended_ns / NS_PER_MS for record in of],
         "policies_hash": [f"{record.policies_hash:016x}" for record in of],
-        "peers": [[broker for broker, _ in record.peers] for record in of],
-        "peer_incarnations": [list(record.peer_incarnations) for record in of],
-        "peer_sequences": [[sequence for _, sequence in record.peers] for record in of],
         "rows": [len(logged.record.rows) for logged in records],
         "index": [logged.index for logged in records],
     }
 
 
-def _refused(who: Columns, rows: ShareColumns) -> Columns:
+def _refused(who: Table, rows: ShareColumns) -> Table:
     """[refusals] by level: of each row the levels that refused anything."""
     import pyarrow as pa
 
@@ -311,7 +288,7 @@ def _refused(who: Columns, rows: ShareColumns) -> Columns:
     }
 
 
-def _policies(logged: Sequence[tuple[Entry, PolicyPart]]) -> Columns:
+def _policies(logged: Sequence[tuple[Entry, PolicyPart]]) -> Table:
     """[policies] those of some entries."""
     texts = [(entry, part, *text) for entry, part in logged for text in part.texts]
     return {
@@ -325,7 +302,7 @@ def _policies(logged: Sequence[tuple[Entry, PolicyPart]]) -> Columns:
     }
 
 
-def _quality(segment: Segment, stats: Stats) -> Columns:
+def _quality(segment: Segment, stats: Stats) -> Table:
     """[1] what a segment is, and what is wrong with it."""
     contents = stats.contents
     plain = ("records", "rows", "foreign", "damaged", "damaged_bytes", "torn_bytes", "lost_entries")

@@ -11,15 +11,13 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from rgd.analysis.chunks import DIMENSIONS, KIND_NAMES, POLICY_NAMES
-from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.chunks import DIMENSIONS, KIND_NAMES, POLICY_NAMES, Table
+from rgd.analysis.record_columns import by_row, sender_columns
 from rgd.analysis.schema import ROWS, batch_of
 from rgd.analysis.segments import Damage, Logged
 from rgd.core.exchange.columns import Codes, Ints, ShareColumns
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import MILLI, NS_PER_MS
+from rgd.core.units import MILLI
 from rgd.wire.row_range import RowRange
 
 #: Rows gathered before a batch goes out.
@@ -57,44 +55,31 @@ def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iter
         yield batch_of(
             ROWS,
             {
-                "segment": _text([segment] * len(damages)),
+                "segment": [segment] * len(damages),
                 "offset": [damage.offset for damage in damages],
                 "damage": [damage.reason for damage in damages],
             },
         )
 
 
-def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
+def _of_records(segment: str, records: list[Logged]) -> Table:
     """[rows] the values that all rows of a record have in common."""
-    import pyarrow as pa
-
-    logged_records = [logged.record for logged in records]
-    columns = {
-        "segment": _text([segment] * len(records)),
-        "offset": pa.array([logged.offset for logged in records], pa.int64()),
-        "index": pa.array([logged.index for logged in records], pa.int64()),
-        "broker_timestamp": pa.array([logged.timestamp_ms for logged in records], pa.int64()),
-        "broker": _text([record.sender.broker for record in logged_records]),
-        "incarnation": _text(
-            [incarnation_name(record.sender.incarnation) for record in logged_records]
-        ),
-        "sequence": pa.array([record.sequence for record in logged_records], pa.int64()),
-        "period_ms": pa.array(
-            [record.period_ns / NS_PER_MS for record in logged_records], pa.float64()
-        ),
-        "isolated": pa.array([record.isolated for record in logged_records], pa.bool_()),
-        "weight": pa.array([record.weight for record in logged_records], pa.int64()),
-        "peers": _text([json.dumps(dict(record.peers)) for record in logged_records]),
+    columns = sender_columns(records) | {
+        "segment": [segment] * len(records),
+        "offset": [logged.offset for logged in records],
+        "index": [logged.index for logged in records],
+        "broker_timestamp": [logged.timestamp_ms for logged in records],
+        "isolated": [logged.record.isolated for logged in records],
+        "weight": [logged.record.weight for logged in records],
+        "peers": [json.dumps(dict(logged.record.peers)) for logged in records],
     }
-    counts = [len(logged.record.rows) for logged in records]
-    places = pa.array(np.repeat(np.arange(len(records)), counts))
-    return {name: column.take(places) for name, column in columns.items()}
+    return by_row(columns, records, ROWS)
 
 
-def usage_columns(rows: ShareColumns) -> dict[str, Any]:
+def usage_columns(rows: ShareColumns) -> Table:
     """[rows] the values of each row, but for those of its record."""
     usage = rows.usage
-    columns: dict[str, Any] = {
+    columns: Table = {
         "group": usage.groups,
         "kind": named(usage.kinds, KIND_NAMES),
         "topics": usage.topics,
@@ -113,17 +98,11 @@ def usage_columns(rows: ShareColumns) -> dict[str, Any]:
     return columns
 
 
-def _text(values: Sequence[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, pa.string())
-
-
 def named(codes: Codes | Ints, names: Sequence[str]) -> Any:
     """The names at the indexes in `names`."""
     import pyarrow as pa
 
-    return _text(names).take(pa.array(codes))
+    return pa.array(names, pa.string()).take(pa.array(codes))
 
 
 def _milli(rates: Ints) -> Any:
