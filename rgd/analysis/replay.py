@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from rgd.analysis.chunks import DIMENSIONS, Floats
+from rgd.analysis.fairness import JUDGED_COVER_MIN
 from rgd.analysis.scenarios import Scenario
 from rgd.analysis.uneven import Uneven, moves
 from rgd.analysis.windows import GroupWindows, Rates
@@ -34,8 +35,6 @@ ROUNDS_MIN: Final = 5
 STEP_MS: Final = 150
 #: The first rounds have the log's shares: brokers that start have their floors for up to two, which begin within windows.
 START_ROUNDS: Final = 3
-#: A broker with a record of less than this part of a window had demand and a share for a part of it only.
-COVERED: Final = 0.9
 
 
 def replay(
@@ -117,7 +116,7 @@ def _changed(windows: GroupWindows, scenario: Scenario, pace: _Pace) -> tuple[Gr
         is_begun=windows.is_begun[:, nearest],
         refused_by=(),
     )
-    is_covered = changed.covered >= COVERED * windows.seconds[:, None]
+    is_covered = changed.covered >= JUDGED_COVER_MIN * windows.seconds[:, None]
     is_known = is_covered[..., None] & ~moves(share)
     # The log's own shares are in force in the first ones, and brokers' last records end within the last one.
     is_known[: pace.start] = is_known[-1] = True

@@ -122,6 +122,12 @@ class Contents:
             self.first_ms = logged.timestamp_ms
         self.last_ms = logged.timestamp_ms
 
+    def noted(self, held: list[Damage]) -> Iterator[Damage]:
+        """Count unreadable stretches, and let go of them."""
+        while held:
+            self.note_damage(held[0])
+            yield held.pop(0)
+
     def note_damage(self, damage: Damage) -> None:
         """Count an unreadable stretch."""
         self.damaged += 1
@@ -154,12 +160,25 @@ def read_segment(
     start, end = (0, None) if within == ALWAYS else _bounds(source, segment.marks(), within)
     if only_headers is None and isinstance(within, TimeRange) and within.from_ms is not None:
         _note_head(source, contents)
-    read = _Reading(contents, within, timed, on_policies)
+    #: Damage of which it is not known yet whether it is in the range.
+    held: list[Damage] = []
+    is_begun = False
     entries = _entries(scan(source, start, end), within)
     for found, record in LogReader().read_all(entries, headers=only_headers, names=contents.groups):
-        yield from read.found(found, record)
+        if isinstance(found, Torn):
+            contents.torn_bytes += found.size
+        elif isinstance(found, Damaged):
+            held.append(Damage(found.offset, found.size, found.reason.value))
+        elif within.begins_after(found.entry):
+            held = held if is_begun else []
+        else:
+            is_begun = True
+            yield from contents.noted(held)
+            logged = _noted(contents, found, record, timed, on_policies)
+            if logged is not None:
+                yield logged
     if within.has_tail:
-        yield from read.damage()
+        yield from contents.noted(held)
 
 
 def scan(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
@@ -212,66 +231,25 @@ def _bounds(
     return begins[0].offset if begins else 0, ends[0].offset if ends else None
 
 
-class _Reading:
-    """How one segment is read."""
-
-    def __init__(
-        self,
-        contents: Contents,
-        within: TimeRange | IndexRange,
-        timed: Timed,
-        on_policies: OnPolicies | None,
-    ) -> None:
-        self._contents = contents
-        self._within = within
-        self._timed = timed
-        self._on_policies = on_policies
-        #: Whether the range has begun, and damage of which that is not known yet.
-        self._is_begun = False
-        self._damages: list[Damage] = []
-
-    def found(self, found: Found, record: Answer) -> Iterator[Logged | Damage]:
-        """Count what was found, and what it holds; the record or the damage, if it is one."""
-        if isinstance(found, Torn):
-            self._contents.torn_bytes += found.size
-        elif isinstance(found, Damaged):
-            self._damages.append(Damage(found.offset, found.size, found.reason.value))
-        elif self._within.begins_after(found.entry):
-            if not self._is_begun:
-                self._damages.clear()
-        else:
-            self._is_begun = True
-            if self._damages:
-                yield from self.damage()
-            logged = self._entry(found, record)
-            if logged is not None:
-                yield logged
-
-    def damage(self) -> Iterator[Damage]:
-        """Count the damage before an entry of the range or the end."""
-        for damage in self._damages:
-            self._contents.note_damage(damage)
-            yield damage
-        self._damages.clear()
-
-    def _entry(self, found: Stored, record: Answer) -> Logged | Damage | None:
-        entry = found.entry
-        self._contents.note_entry(entry)
-        if isinstance(record, WireError):
-            size = LENGTH_SIZE + len(found.data)
-            damage = Damage(found.offset, size, record.reason.value)
-            self._contents.note_damage(damage)
-            return damage
-        if record is None:
-            self._contents.foreign += 1
-            return None
-        if isinstance(record, PolicyPart):
-            self._contents.policies += 1
-            note_policies(record, self._contents.attached)
-            if self._on_policies is not None:
-                self._on_policies(entry, record)
-            return None
-        at_ms = self._timed(entry, record)
-        logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
-        self._contents.note_record(logged)
-        return logged
+def _noted(
+    contents: Contents, found: Stored, record: Answer, timed: Timed, on_policies: OnPolicies | None
+) -> Logged | Damage | None:
+    """Count an entry, and what it holds; the record or the damage, if it is one."""
+    entry = found.entry
+    contents.note_entry(entry)
+    if isinstance(record, WireError):
+        damage = Damage(found.offset, LENGTH_SIZE + len(found.data), record.reason.value)
+        contents.note_damage(damage)
+        return damage
+    if record is None:
+        contents.foreign += 1
+        return None
+    if isinstance(record, PolicyPart):
+        contents.policies += 1
+        note_policies(record, contents.attached)
+        if on_policies is not None:
+            on_policies(entry, record)
+        return None
+    logged = Logged(found.offset, entry.index, timed(entry, record), record, entry.publish_time)
+    contents.note_record(logged)
+    return logged
