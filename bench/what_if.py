@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from bench.harness import run
-from rgd.analysis.chunks import Floats
 from rgd.analysis.evaluation import REPLAYED_PIECES, Evaluator
 from rgd.analysis.replay import replay
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.scenarios import AS_LOGGED, POLICIES, Scenario
 from rgd.analysis.windows import GroupWindows, Joined, Rates
 from rgd.core.policies.model import SharePolicyName

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from rgd.analysis import figures
-from rgd.analysis.chunks import Floats
-from rgd.analysis.tables import Plotted
+from rgd.analysis.row_columns import Floats
+from rgd.analysis.window_tables import Plotted
 from rgd.core.exchange.columns import Ints
 
 #: Most points on the time axis; a screen has not many more pixels.

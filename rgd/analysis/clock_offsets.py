@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.timelines import Records
 
 #: By how many rounds bounds may contradict each other, because clocks run apart while one offset is estimated.

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.clock_offsets import find_offsets
 from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS

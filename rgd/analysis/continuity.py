@@ -6,7 +6,7 @@ silent or its record was lost, and the two must be distinguished. The evidence, 
 1. Indexes are continuous within a log: the size of a gap is the number of lost entries.
 2. Otherwise records are missing if three things hold: the sequence skips, the time skips by whole
    rounds (a `Gap`), and the totals have grown by more than the record's own round explains (`is_loss`).
-   Totals are columns, so `rgd.analysis.chunks` decides this for the records of a chunk at once.
+   Totals are columns, so `rgd.analysis.row_columns` decides this for the records of a chunk at once.
 
 3. A round in parts counts once and has all its parts: each missing part is one missing record, wherever a segment ends.
    Parts after the last record of a log are still being written, and those before its first one were deleted with an

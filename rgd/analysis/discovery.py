@@ -4,7 +4,7 @@ Law: a search opens no segment whose manifest states its times. What a tier has 
 has marked for deletion, is left out, on disk and in a bucket alike (`rgd.storage.tier`).
 
 A place is a log folder (searched with its subfolders), one segment file, the URL of a tier, or, for a report, a lake:
-its files of minutes and rounds are then what is read (`rgd.analysis.minutes`).
+its files of minutes and rounds are then what is read (`rgd.analysis.lake_reader`).
 """
 
 import errno

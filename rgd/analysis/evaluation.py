@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import DIMENSIONS
 from rgd.analysis.fairness import Fairness, fairness_of, parts_of
 from rgd.analysis.findings import Finding, summarise, what_if_of
 from rgd.analysis.replay import replay
+from rgd.analysis.row_columns import DIMENSIONS
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
-from rgd.analysis.tables import write
+from rgd.analysis.window_tables import write
 from rgd.analysis.windows import GroupWindows, Joined, join, rows_of
 
 #: Pieces that are judged together, if no group has more.

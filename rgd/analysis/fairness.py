@@ -27,7 +27,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis.chunks import DIMENSIONS, Floats
+from rgd.analysis.row_columns import DIMENSIONS, Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
 from rgd.core.shares.columns import NO_RATE, Rows, share_out

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from rgd.analysis import steps
-from rgd.analysis.chunks import DIMENSIONS, Floats
 from rgd.analysis.fairness import Fairness
+from rgd.analysis.row_columns import DIMENSIONS, Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 from rgd.core.exchange.columns import REFUSED_BY
 

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from rgd.analysis import figures
-from rgd.analysis.chunks import Floats
 from rgd.analysis.findings import WHOLE_PART_MIN, Finding
 from rgd.analysis.log_facts import LogFacts
-from rgd.analysis.tables import Plotted
+from rgd.analysis.row_columns import Floats
+from rgd.analysis.window_tables import Plotted
 from rgd.analysis.wording import STARVED
 
 #: Rows of the section; the table of groups has the others.

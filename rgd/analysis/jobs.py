@@ -87,14 +87,14 @@ class Job:
         sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
         def read(segments: Iterable[Segment]) -> Iterator[bytes | set[str]]:
-            from rgd.analysis import minutes
+            from rgd.analysis import lake_reader
             from rgd.analysis.headers import segment_headers
 
             contents = Contents("all of the task's")
             names = contents.groups if job.asked.names else None
             for segment in job.counted(segments):
                 batches = (
-                    minutes.headers_of(segment, sampling, names)
+                    lake_reader.headers_of(segment, sampling, names)
                     if segment.is_of_lake
                     else segment_headers(segment, sampling, job.asked.within, contents=contents)
                 )
@@ -155,12 +155,12 @@ class Job:
         job = self
 
         def pieces_of(segments: Iterable[Segment]) -> Iterator[Any]:
-            from rgd.analysis import minutes
+            from rgd.analysis import lake_reader
             from rgd.analysis.reading import segment_pieces
 
             for segment in job.counted(segments):
                 if segment.is_of_lake:
-                    yield from minutes.pieces_of(segment, window_ms, job.asked)
+                    yield from lake_reader.pieces_of(segment, window_ms, job.asked)
                     continue
                 yield from segment_pieces(
                     segment,

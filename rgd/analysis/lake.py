@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import KIND_NAMES, Table
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, round_length_ms, segment_headers
@@ -30,13 +29,14 @@ from rgd.analysis.lake_names import (
     newest,
     row_name,
 )
+from rgd.analysis.lake_reader import MINUTE_MS
 from rgd.analysis.lake_schema import columns_of
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.reading import Reducer, chunks
 from rgd.analysis.record_columns import by_row, clock_columns, sender_columns
+from rgd.analysis.row_columns import KIND_NAMES, Table
 from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment, scan

@@ -17,7 +17,7 @@ from rgd.analysis.schema import PIECES, Columns
 #: Written into rgd-lake.json; another number is another lake.
 LAKE_VERSION: Final = 2
 
-#: What reports read, as `rgd.analysis.minutes` says; not for others, so that its columns may change.
+#: What reports read, as `rgd.analysis.lake_reader` says; not for others, so that its columns may change.
 MINUTES: Final = "minutes"
 
 #: By name: what a `row` is, and the `columns`, each with Spark's type and its meaning.

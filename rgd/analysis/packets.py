@@ -14,8 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
-from rgd.analysis.chunks import numbered
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.row_columns import numbered
 from rgd.analysis.schema import PIECES, arrow
 
 #: Pieces that are packed together.

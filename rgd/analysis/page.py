@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rgd.analysis import compared, figures, heat, tables, what_if, wording
+from rgd.analysis import compared, figures, heat, what_if, window_tables, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
-from rgd.analysis.chunks import Floats
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import Finding, worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
 from rgd.analysis.page_tables import NAMES, Table
+from rgd.analysis.row_columns import Floats
 from rgd.version import __version__
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Section:
         cls, finding: Finding, table: Any, facts: LogFacts, file: str | None = None
     ) -> "Section":
         """Draw the windows (a `pyarrow.Table` of `schema.WINDOWS`)."""
-        plotted = tables.read(table)
+        plotted = window_tables.read(table)
         chart = draw(
             plotted,
             window_ms=facts.window_ms,
@@ -143,7 +143,7 @@ def _templates() -> "Environment":
     return made
 
 
-def _coloured(plotted: tables.Plotted, facts: LogFacts) -> list[str]:
+def _coloured(plotted: window_tables.Plotted, facts: LogFacts) -> list[str]:
     """The coloured brokers: the same on the whole page if there are enough colours, else those with the most demand here."""
     if len(facts.brokers) <= COLOURS:
         return list(facts.brokers)

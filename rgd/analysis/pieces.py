@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, POLICY_NAMES, Floats, Names, Table
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.presence import SILENT_ROUNDS_MIN
+from rgd.analysis.row_columns import AMOUNTS, DIMENSIONS, POLICY_NAMES, Floats, Names, Table
 from rgd.analysis.schema import PIECES, arrow
 from rgd.core.exchange.columns import Ints
 
@@ -93,7 +93,7 @@ def split_at_borders(
 
 
 def reduce_rows(rows: Table, names: Names, window_ms: int, round_ms: float) -> Any:
-    """Reduce rows (`chunks.rows_of`) to a `pyarrow.Table` of `PIECES`.
+    """Reduce rows (`row_columns.rows_of`) to a `pyarrow.Table` of `PIECES`.
 
     A row of several rounds is of a broker that stood still in it. What it counted is put in the first
     of these rounds, because nothing was counted while it stood still; it covers no time, so the

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from rgd.analysis.asked import EVERYTHING, Asked
-from rgd.analysis.chunks import Names, note_totals, rows_of
 from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity
 from rgd.analysis.discovery import Segment
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
+from rgd.analysis.row_columns import Names, note_totals, rows_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
 #: Rows that are reduced together; the pieces of one window merge later, however they were divided.

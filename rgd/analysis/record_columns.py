@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rgd.analysis.chunks import Table
 from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.row_columns import Table
 from rgd.analysis.schema import Columns, arrow
 from rgd.analysis.segments import Logged
 from rgd.core.units import NS_PER_MS

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis.chunks import DIMENSIONS, Floats
 from rgd.analysis.fairness import JUDGED_COVER_MIN
+from rgd.analysis.row_columns import DIMENSIONS, Floats
 from rgd.analysis.scenarios import Scenario
 from rgd.analysis.uneven import Uneven, moves
 from rgd.analysis.windows import GroupWindows, Rates

@@ -19,14 +19,14 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import compared, figures, output, tables, what_if, wording
+from rgd.analysis import compared, figures, output, what_if, window_tables, wording
 from rgd.analysis.asked import EVERYTHING, Asked, check_found
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
+from rgd.analysis.lake_reader import MINUTE_MS
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
-from rgd.analysis.minutes import MINUTE_MS
 from rgd.analysis.session import require_java, require_spark, started
 from rgd.analysis.spark_errors import spark_errors
 from rgd.analysis.steps import note_membership
@@ -241,7 +241,7 @@ def _sections(
 
     drawn: dict[int, Section] = {}
     names = {finding["group"] for finding in findings}
-    for table in output.read_windows(windows, names, tables.DRAWN):
+    for table in output.read_windows(windows, names, window_tables.DRAWN):
         there = set(pc.unique(table["group"]).to_pylist())
         for number, finding in enumerate(findings):
             if finding["group"] in there:

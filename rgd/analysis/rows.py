@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from rgd.analysis.chunks import DIMENSIONS, KIND_NAMES, POLICY_NAMES, Table
 from rgd.analysis.record_columns import by_row, sender_columns
+from rgd.analysis.row_columns import DIMENSIONS, KIND_NAMES, POLICY_NAMES, Table
 from rgd.analysis.schema import ROWS, batch_of
 from rgd.analysis.segments import Damage, Logged
 from rgd.core.exchange.columns import Codes, Ints, ShareColumns

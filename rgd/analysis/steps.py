@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Fairness
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 from rgd.core.exchange.columns import Ints
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.continuity import low_bits
+from rgd.analysis.row_columns import Floats
 from rgd.core.exchange.columns import Ints
 
 #: Jumps of one incarnation's clock that begin spans; of more the largest count.

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
+from rgd.analysis.row_columns import Floats
 from rgd.core.exchange.columns import Flags
 
 #: Less than this part of `wanted` is not worth explaining: rows are split at the borders of windows.

@@ -19,9 +19,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.analysis.chunks import AMOUNTS, DIMENSIONS, Floats, Table, numbered
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.pieces import MERGED, QUOTAS, merge, split_at_borders, starts_of
+from rgd.analysis.row_columns import AMOUNTS, DIMENSIONS, Floats, Table, numbered
 from rgd.core.exchange.columns import REFUSED_BY, Ints
 from rgd.core.units import MILLI
 

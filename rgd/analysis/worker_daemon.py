@@ -14,7 +14,7 @@ from importlib import import_module
 _INSTALLED = f"{sysconfig.get_path('purelib')}/pyspark/"
 sys.path[:] = [place for place in sys.path if not place.startswith(_INSTALLED)]
 
-for name in ("evaluation", "minutes", "reading"):
+for name in ("evaluation", "lake_reader", "reading"):
     import_module(f"rgd.analysis.{name}")
 import_module("pyspark.worker")
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import max_min_parts
+from rgd.analysis.row_columns import Floats
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]

@@ -18,9 +18,9 @@ from rgd.analysis.errors import BadLake, NoLog
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.lake_names import MARKER
+from rgd.analysis.lake_reader import headers_of, pieces_of
 from rgd.analysis.lake_schema import LAKE, columns_of, described
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.minutes import headers_of, pieces_of
 from rgd.analysis.schema import arrow
 from rgd.core.exchange.messages import PoliciesInForce, Sender
 from rgd.core.policies.model import Group

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.evaluation import evaluate
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.replay import replay
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.scenarios import AS_LOGGED, SCENARIOS_MAX, parse
 from rgd.analysis.uneven import Uneven
 from rgd.analysis.windows import GroupWindows

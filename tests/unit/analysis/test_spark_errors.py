@@ -37,7 +37,7 @@ Caused by: java.io.IOException: No space left on device
 OF_A_WORKER = """\
 An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "/rgd/analysis/minutes.py", line 74, in _read
+  File "/rgd/analysis/lake_reader.py", line 74, in _read
 pyarrow.lib.ArrowInvalid: 0 bytes
 """
 

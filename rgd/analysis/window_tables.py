@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis.chunks import Floats
 from rgd.analysis.fairness import Fairness
+from rgd.analysis.row_columns import Floats
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Joined, Rates
 from rgd.core.exchange.columns import Ints

@@ -117,7 +117,11 @@ def numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
 def rows_of(records: Sequence[Logged], names: Names) -> Table:
     """The rows of some records, in the order of their series and then of time.
 
-    Rates and amounts are units per second and whole units, NaN where unlimited.
+    Returns:
+        [rows] `series`, `timestamp_ms` (the round's end), `period_ms`, `weight` (thousandths), `offset` (of the record), `policy`,
+        `share_*` and `quota_*` (units a second, NaN: unlimited), also as `*_milli`; [rows, 2] `refused`, whole units;
+        [rows, 4], in the order of `AMOUNTS`, `totals` in whole units and `rates` in units a second;
+        [rows, levels, 2] `refused_by`, whole units, or None.
     """
     records = sorted(records, key=lambda logged: logged.timestamp_ms)
     rows = RowRange.join(logged.record.rows for logged in records)
