@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rgd.analysis import charts, window_tables
+from rgd.analysis import charts
 from rgd.analysis.page import Section, render, render_group
 from rgd.analysis.tenants import by_tenant
+from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -143,7 +144,7 @@ def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
 
 def section_of(logs: Any, file: str | None = None) -> Section:
     """The section of the group gold."""
-    table = window_tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
+    table = write(Joined.alone(logs.windows()), "messages", logs.fairness())
     return Section.of(logs.found(), table, logs.facts(), file)
 
 
@@ -269,9 +270,9 @@ def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
     maker.rounds(1500, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    table = window_tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
+    table = write(Joined.alone(logs.windows()), "messages", logs.fairness())
 
-    edges_ms, points = charts.gather(window_tables.read(table), 1000)
+    edges_ms, points = charts.gather(read(table), 1000)
 
     assert len(points.wanted) <= charts.POINTS_MAX
     assert edges_ms[-1] == 3_001_000
@@ -286,9 +287,9 @@ def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> Non
     maker.rounds(2, Usage("gold", 100, 100, quota=100))
     maker.close()
     logs = read_logs(tmp_path)
-    table = window_tables.write(Joined.alone(logs.windows()), "messages", logs.fairness())
+    table = write(Joined.alone(logs.windows()), "messages", logs.fairness())
 
-    _, points = charts.gather(window_tables.read(table), 1000)
+    _, points = charts.gather(read(table), 1000)
 
     assert points.wanted[:, 0].tolist() == [100, 100, 0, 0, 0, 0, 0, 0, 100, 100]
     assert table["start_ms"][0].as_py() == START_MS

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from rgd.analysis import window_tables
 from rgd.analysis.schema import WINDOWS, arrow
+from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
 from tests.support.log_maker import LogMaker, Usage
 
@@ -30,10 +30,10 @@ def test_what_is_read_is_what_was_written(
     logs = read_logs(tmp_path)
     windows, fairness = logs.windows(), logs.fairness()
 
-    table = window_tables.write(Joined.alone(windows), "messages", fairness)
+    table = write(Joined.alone(windows), "messages", fairness)
     assert table.schema == arrow(WINDOWS)
     pq.write_table(table, tmp_path / "windows.parquet")
-    plotted = window_tables.read(pq.read_table(tmp_path / "windows.parquet"))
+    plotted = read(pq.read_table(tmp_path / "windows.parquet"))
 
     assert (plotted.dimension, plotted.brokers) == ("messages", windows.brokers)
     for name in set(plotted.__slots__) - {"dimension", "brokers"}:
@@ -49,9 +49,7 @@ def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs
         maker.close()
     logs = read_logs(tmp_path)
 
-    (row,) = window_tables.write(
-        Joined.alone(logs.windows()), "messages", logs.fairness()
-    ).to_pylist()
+    (row,) = write(Joined.alone(logs.windows()), "messages", logs.fairness()).to_pylist()
 
     assert (row["admitted"], row["wanted"], row["quota"]) == (100.0, 140.0, 100.0)
     assert (row["lowest_ratio"], row["lowest_broker"]) == (0.6, "broker-2")
