@@ -48,9 +48,8 @@ class Logs:
             for batch in segment_pieces(segment, window_ms, round_ms=round_ms, **options)
         ]
         self.stats = [one for one in batches if isinstance(one, Stats)]
-        self.pieces = pa.Table.from_batches(
-            [one for one in batches if not isinstance(one, Stats)], arrow(PIECES)
-        )
+        pieces = [one for one in batches if not isinstance(one, Stats)]
+        self.pieces = pa.Table.from_batches(pieces, arrow(PIECES))
 
     def windows(self, group: str = "gold", kind: str = "publish") -> GroupWindows:
         """The windows of one group and kind."""
