@@ -3,7 +3,6 @@
 Not covered: what is in the files (tests/unit/analysis/test_lake.py).
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,18 +46,7 @@ def logs(tmp_path: Path) -> list[LogMaker]:
     return makers
 
 
-@pytest.fixture
-def _workers_see_s3(
-    tier_place: str, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers' environment is otherwise what it was when the one Spark of the run was started."""
-    assert tier_place
-    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
-        if name in os.environ:
-            monkeypatch.setitem(spark.sparkContext.environment, name, os.environ[name])
-
-
-@pytest.mark.usefixtures("_workers_see_s3")
+@pytest.mark.usefixtures("workers_see_s3")
 def test_what_is_new_is_added_and_a_lake_is_read_as_tables(
     logs: list[LogMaker], tier_place: str, tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ from tests.support.columns import shares_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("workers_see_s3")]
 
 #: Tiers of 30 days on disk and of 3 in a bucket, whose server is slow: four segments a day of rounds of 10 s.
 SEGMENTS = {"folder": 120, "s3": 12}
@@ -113,15 +113,6 @@ def tier(segment: Path, tier_place: str) -> str:
     return tier_place
 
 
-@pytest.fixture
-def workers_see_s3(tier: str, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers' environment is otherwise what it was when the one Spark of the run was started."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
-        if name in os.environ:
-            monkeypatch.setitem(spark.sparkContext.environment, name, os.environ[name])
-
-
-@pytest.mark.usefixtures("workers_see_s3")
 def test_an_hour_of_a_month_reads_less_than_a_hundredth_of_it(tier: str, tmp_path: Path) -> None:
     summary = run_report([tier], tmp_path / "out", asked=Asked(HOUR))
 
@@ -135,7 +126,6 @@ def test_an_hour_of_a_month_reads_less_than_a_hundredth_of_it(tier: str, tmp_pat
 
 
 @pytest.mark.parametrize("tier_place", ["s3"], indirect=True)
-@pytest.mark.usefixtures("workers_see_s3")
 def test_workers_that_have_no_way_to_the_tier_are_one_line_with_the_remedy(
     tier: str, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

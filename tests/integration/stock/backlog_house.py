@@ -9,8 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,13 +20,11 @@ from rgd.adapters.exchange.pulsar_log import client_log
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs
 from rgd.app.policies.stock import PulsarAdminPolicies
-from rgd.config.settings import Settings
-from tests.integration.stock.stock_house import TIMEOUT_S, CountedPolicies
-from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.integration.stock.stock_house import TIMEOUT_S, counted, running_beside
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.raw_pulsar import RawProducer, message
-from tests.support.whole_daemon import RgdDaemon, build
+from tests.support.whole_daemon import RgdDaemon
 
 POLL_MS = 200
 #: Payload of each message.
@@ -247,13 +244,8 @@ class Polled:
         assert isinstance(poller, CountedPoller)
         poller.polled = asyncio.Condition()
         self.poller = poller
-        self.policies: CountedPolicies | None = None
-        policies = daemon.parts.policies
-        if isinstance(policies, PulsarAdminPolicies):
-            policies.__class__ = CountedPolicies
-            assert isinstance(policies, CountedPolicies)
-            policies.polled = asyncio.Condition()
-            self.policies = policies
+        is_followed = isinstance(daemon.parts.policies, PulsarAdminPolicies)
+        self.policies = counted(daemon) if is_followed else None
 
     async def polls(self) -> None:
         """Wait for three polls to end.
@@ -308,30 +300,16 @@ async def polled_by(
         backlog: settings of `backlog`.
     """
     beside = address or apache.admin_url.removeprefix("http://")
-    settings = Settings.model_validate(
-        {
-            "broker": {"name": name},
-            "exchange": {"admin_url": admin_url or apache.admin_url, "round_ms": 100},
-            "policies": {
-                "source": "pulsar-admin" if groups is None else "file",
-                "poll_ms": POLL_MS,
-                "file": groups,
-            },
-            "log": {"dir": folder},
-            "backlog": {"poll": True, "poll_ms": POLL_MS, "broker_address": beside, **backlog},
-        }
-    )
-    daemon, _ = build(settings, apache.service_url)
-    daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
-    house, until, is_up = Polled(daemon), asyncio.Event(), asyncio.Event()
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(daemon.close)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(daemon.run(until, on_up=is_up.set))
-            try:
-                await is_up.wait()
-                while not daemon.health().ready:
-                    await house.polls()
-                yield house
-            finally:
-                until.set()
+    source = "pulsar-admin" if groups is None else "file"
+    async with running_beside(
+        apache,
+        folder,
+        name,
+        exchange={} if admin_url is None else {"admin_url": admin_url},
+        policies={"source": source, "poll_ms": POLL_MS, "file": groups},
+        backlog={"poll": True, "poll_ms": POLL_MS, "broker_address": beside, **backlog},
+    ) as daemon:
+        house = Polled(daemon)
+        while not daemon.health().ready:
+            await house.polls()
+        yield house

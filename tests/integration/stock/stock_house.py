@@ -5,10 +5,11 @@ policies. `two_polls` is how a test waits: for whole polls, never for time.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rgd.app.policies.source import OnSnapshot
 from rgd.app.policies.stock import PulsarAdminPolicies
@@ -47,17 +48,21 @@ class CountedPolicies(PulsarAdminPolicies):
             await self.polled.wait_for(lambda: self.polls >= until)
 
 
+def counted(daemon: RgdDaemon) -> CountedPolicies:
+    """A daemon's policies, counted from now on."""
+    policies = daemon.parts.policies
+    policies.__class__ = CountedPolicies
+    assert isinstance(policies, CountedPolicies)
+    policies.polled = asyncio.Condition()
+    return policies
+
+
 class StockHouse:
     """One daemon and the questions that tests ask it."""
 
     def __init__(self, daemon: RgdDaemon) -> None:
         self.daemon = daemon
-        policies = daemon.parts.policies
-        assert isinstance(policies, PulsarAdminPolicies)
-        policies.__class__ = CountedPolicies
-        assert isinstance(policies, CountedPolicies)
-        policies.polled = asyncio.Condition()
-        self.policies = policies
+        self.policies = counted(daemon)
 
     async def two_polls(self) -> None:
         """Wait for two polls to end."""
@@ -98,28 +103,39 @@ class StockHouse:
 
 
 @asynccontextmanager
-async def stock_house(
-    apache: PulsarStandalone, folder: Path, groups: Path | None = None
-) -> AsyncIterator[StockHouse]:
-    """A daemon that runs."""
-    settings = Settings.model_validate(
-        {
-            "broker": {"name": "broker-1"},
-            "exchange": {"admin_url": apache.admin_url, "round_ms": 100},
-            "policies": {"source": "pulsar-admin", "poll_ms": POLL_MS, "file": groups},
-            "log": {"dir": folder},
-        }
-    )
-    daemon, _ = build(settings, apache.service_url)
+async def running_beside(
+    apache: PulsarStandalone, folder: Path, name: str = "broker-1", **more: Mapping[str, Any]
+) -> AsyncIterator[RgdDaemon]:
+    """A daemon that runs, with short rounds.
+
+    Args:
+        apache: the Pulsar that it asks.
+        folder: of the usage log.
+        name: of its broker.
+        more: settings, by section.
+    """
+    exchange = {"admin_url": apache.admin_url, "round_ms": 100, **more.pop("exchange", {})}
+    sections = {"broker": {"name": name}, "exchange": exchange, "log": {"dir": folder}}
+    daemon, _ = build(Settings.model_validate(sections | more), apache.service_url)
     daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
-    house, until, is_up = StockHouse(daemon), asyncio.Event(), asyncio.Event()
+    until, is_up = asyncio.Event(), asyncio.Event()
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(daemon.run(until, on_up=is_up.set))
             try:
                 await is_up.wait()
-                yield house
+                yield daemon
             finally:
                 until.set()
     finally:
         await daemon.close()
+
+
+@asynccontextmanager
+async def stock_house(
+    apache: PulsarStandalone, folder: Path, groups: Path | None = None
+) -> AsyncIterator[StockHouse]:
+    """A daemon that runs."""
+    policies = {"source": "pulsar-admin", "poll_ms": POLL_MS, "file": groups}
+    async with running_beside(apache, folder, policies=policies) as daemon:
+        yield StockHouse(daemon)

@@ -29,8 +29,6 @@ HOUR_S = 3600
 STAMP = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 #: Pulsar's check and rgd's are up to an interval apart.
 INTERVAL_S = 60
-#: An address at which no broker is alive.
-ELSEWHERE = "192.0.2.1:8080"
 PRECISE: dict[str, Any] = {"preciseTimeBasedBacklogQuotaCheck": True}
 NOTHING_STRAYS: Mapping[str, str | None] = {}
 #: The stock standalone's (`backlogQuotaDefaultLimitGB`).
@@ -277,30 +275,6 @@ async def test_with_the_precise_check_both_say_the_same(
         assert not [path for _, path in proxy.calls if path.endswith("/stats")]
 
 
-async def test_two_daemons_beside_it_count_nothing_twice(
-    apache_pulsar: PulsarStandalone, tmp_path: Path
-) -> None:
-    topics, namespace = Topics(apache_pulsar), "backlog-twice/orders"
-    await topics.namespace(namespace)
-    for name in ("eu", "us"):
-        await topics.subscribe(f"persistent://{namespace}/{name}", "all")
-        await topics.publish(f"persistent://{namespace}/{name}", [HOUR_S] * 3)
-    async with (
-        polled_by(apache_pulsar, tmp_path / "one") as one,
-        polled_by(apache_pulsar, tmp_path / "other", name="broker-2", address=ELSEWHERE) as other,
-    ):
-        await one.check()
-        await other.check()
-        assert one.topics(namespace) == {"eu", "us"}
-        # The broker beside it is down. It does not count what another broker owns.
-        assert other.topics(namespace) == set()
-        assert "is not alive" in str(other.poller.trouble)
-        # The topic's bundle is unloaded, and the topic deleted: nobody owns it any more.
-        await topics.call("DELETE", f"persistent/{namespace}/us?force=true")
-        await one.polls()
-        assert one.topics(namespace) == {"eu"}
-
-
 @dataclass(frozen=True)
 class ToEvict:
     """Two topics beyond quotas that only rgd knows, so whatever is evicted was evicted by rgd."""
@@ -364,25 +338,6 @@ async def test_a_hanging_pulsar_holds_up_nothing(
             # Rounds and checks went on, and the poll still waits. The daemon ends all the same.
             assert house.poller.polls == polls
         proxy.gate.set()
-
-
-async def test_without_enforce_evictions_are_only_named(
-    apache_pulsar: PulsarStandalone, tmp_path: Path
-) -> None:
-    topics = Topics(apache_pulsar)
-    made = await make_to_evict(topics, "backlog-named", tmp_path, is_partitioned=False)
-    async with (
-        BlankingProxy(apache_pulsar) as proxy,
-        polled_by(
-            apache_pulsar, tmp_path, admin_url=proxy.url, groups=made.groups, **PRECISE
-        ) as house,
-    ):
-        await house.check()
-        await house.check()
-        assert house.figures()["rgd_backlog_evictions_total", "dry_run"] >= 3
-        assert not [path for _, path in proxy.calls if "expire" in path]
-        assert house.daemon.core.backlogs.evicted.total() == 0
-    assert await topics.mark(made.sized, "slow") == f"{made.first}:-1"
 
 
 @pytest.mark.parametrize("is_partitioned", [False, True], ids=["topic", "partition"])

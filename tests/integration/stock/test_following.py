@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas
 from rgd.core.units import Kind
 from tests.integration.stock.stock_house import stock_house
@@ -146,16 +145,6 @@ async def test_the_policies_of_topics_that_are_asked_for_are_followed(
         assert house.limit(eu) is None
         assert house.limit(f"{us}-partition-1") is None
         assert house.notes() == []
-
-
-async def test_writes_are_refused_and_nothing_is_written(
-    apache_pulsar: PulsarStandalone, tmp_path: Path
-) -> None:
-    async with stock_house(apache_pulsar, tmp_path) as house:
-        await house.two_polls()
-        with pytest.raises(PoliciesReadOnly, match="pulsar-admin"):
-            await house.daemon.change("group:mine", lambda _known: None)
-        assert "mine" not in house.daemon.snapshot().groups
 
 
 async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def stock_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarSta
 async def neighbourhood(
     stock_pulsar: PulsarStandalone, tmp_path: Path
 ) -> AsyncIterator[Neighbourhood]:
-    async with Neighbourhood(stock_pulsar, tmp_path, ("rgd-1", "rgd-2")) as neighbours:
+    # Groups of several shards: what stock brokers report is of all of them.
+    settings = {"RGD_EXCHANGE__SHARDS": "4"}
+    async with Neighbourhood(stock_pulsar, tmp_path, ("rgd-1", "rgd-2"), settings) as neighbours:
         yield neighbours
 
 
@@ -91,24 +93,6 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
     }
     await until(lambda: is_well(houses))
     assert b" ERROR " not in houses.apache.log.read_bytes()[began:]
-
-
-async def test_with_shards_the_quota_is_shared_in_thirds_as_without(
-    stock_pulsar: PulsarStandalone, tmp_path: Path
-) -> None:
-    settings = {"RGD_EXCHANGE__SHARDS": "4"}
-    async with Neighbourhood(stock_pulsar, tmp_path, ("rgd-1", "rgd-2"), settings) as houses:
-        # Groups of several shards.
-        spaces = [await houses.group(f"sharded-{number}", QUOTA) for number in range(3)]
-        loads: list[tuple[Load, ...]] = [
-            (
-                *await both(houses, space, rgd=SATURATED, stock=SATURATED),
-                await houses.rgd_load("rgd-2", space, SATURATED),
-            )
-            for space in spaces
-        ]
-        await until_shared(houses, *((thirds, [QUOTA / 3] * 3) for thirds in loads))
-        await until(lambda: is_well(houses))
 
 
 async def both(
