@@ -16,19 +16,15 @@ from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_records import LogReader
+from tests.support.lone_daemon import SOON_S, lone_daemon, running
 
 pytestmark = pytest.mark.e2e
 
-#: Nobody listens there: port 1 is reserved.
-NOWHERE = "pulsar://127.0.0.1:1"
 CALLERS = 8
-SOON_S = 120.0
 
 
 def daemon_in(folder: Path) -> Daemon:
-    (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
-    environ = {"RGD_EXCHANGE__ROUND_MS": "100", "RGD_EXCHANGE__ON_ISOLATION": "open"}
-    return Daemon("broker-1", folder, NOWHERE, environ)
+    return lone_daemon(folder, EXCHANGE__ON_ISOLATION="open")
 
 
 def records(folder: Path) -> list[RoundRecord]:
@@ -65,31 +61,23 @@ async def ask_to_the_end(daemon: Daemon) -> int:
             return granted
 
 
-async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped(tmp_path: Path) -> None:
+async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped_and_streams_end(
+    tmp_path: Path,
+) -> None:
     daemon = daemon_in(tmp_path)
-    await daemon.start()
-    async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as tasks:
+    async with running(daemon) as client, asyncio.TaskGroup() as tasks:
         callers = [tasks.create_task(ask_to_the_end(daemon)) for _ in range(CALLERS)]
-        async with DaemonClient(daemon.base) as client:
-            while not records(tmp_path):
-                await client.readiness()
-        assert await daemon.stop() == 0
+        views = client.watch()
+        while not records(tmp_path):
+            await anext(views)
+        stopping = tasks.create_task(daemon.stop())
+        async for _ in views:
+            pass
+        assert await stopping == 0
     logged = records(tmp_path)
     assert logged[-1].last
     admitted = max(record.rows.admitted_total[0, 0] for record in logged if len(record.rows))
     assert admitted == sum(task.result() for task in callers)
-
-
-async def test_streams_end_when_it_stops(tmp_path: Path) -> None:
-    daemon = daemon_in(tmp_path)
-    await daemon.start()
-    async with asyncio.timeout(SOON_S), DaemonClient(daemon.base) as client:
-        views = client.watch()
-        await anext(views)
-        stopping = asyncio.ensure_future(daemon.stop())
-        async for _ in views:
-            pass
-        assert await stopping == 0
 
 
 async def test_a_kill_leaves_no_plane_and_no_closing_record(tmp_path: Path) -> None:
@@ -106,21 +94,19 @@ async def test_a_kill_leaves_no_plane_and_no_closing_record(tmp_path: Path) -> N
 
 async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) -> None:
     daemon = daemon_in(tmp_path)
-    await daemon.start()
-    plane = plane_of(daemon)
-    # As a terminal does, and as systemd does.
-    for sent in (signal.SIGINT, signal.SIGTERM):
-        plane.send_signal(sent)
-    assert plane.is_running()
-    assert await daemon.stop() == 0
+    async with running(daemon):
+        plane = plane_of(daemon)
+        # As a terminal does, and as systemd does.
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            plane.send_signal(sent)
+        assert plane.is_running()
     assert not plane.is_running()
     assert records(tmp_path)[-1].last
 
 
 async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Path) -> None:
     daemon = daemon_in(tmp_path)
-    await daemon.start()
-    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+    async with running(daemon) as client:
         for _ in range(2):
             before = len(records(tmp_path))
             while len(records(tmp_path)) == before:
@@ -137,7 +123,6 @@ async def test_answers_and_the_log_go_on_over_the_death_of_a_plane(tmp_path: Pat
             text = await page.text()
             assert "rgd_plane_restarts_total 2.0" in text
             assert "\nrgd_gate_process_resident_memory_bytes " in text
-    assert await daemon.stop() == 0
     logged = records(tmp_path)
     assert len({record.sender for record in logged}) == 1
     assert [record.sequence for record in logged] == sorted(record.sequence for record in logged)
@@ -147,10 +132,9 @@ async def test_beside_a_plane_that_hangs_the_gate_is_isolated_until_it_goes_on(
     tmp_path: Path,
 ) -> None:
     daemon = daemon_in(tmp_path)
-    await daemon.start()
     # As much as ten seconds give, so that it is granted twice only where nothing is limited.
     much = {"group": "gold", "messages": 10_000_000}
-    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+    async with running(daemon) as client:
         while (await client.acquire(much))["granted"]:
             pass
         plane = plane_of(daemon)
@@ -162,4 +146,3 @@ async def test_beside_a_plane_that_hangs_the_gate_is_isolated_until_it_goes_on(
         while (await client.acquire(much))["granted"]:
             pass
         assert not is_replaced(daemon, plane)
-    assert await daemon.stop() == 0

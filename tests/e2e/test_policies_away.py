@@ -152,33 +152,6 @@ async def test_a_daemon_that_never_knew_any_policies_refuses_until_it_has_read_t
     assert granted <= QUOTA * (seconds + BURST_S) + 1
 
 
-async def test_with_a_broker_that_is_there_no_start_grants_anything_ungoverned(
-    exchange: EmbeddedBackend, make_daemon: Callable[..., Daemon]
-) -> None:
-    del exchange
-    first, second = make_daemon("broker-1"), make_daemon("broker-2")
-    await first.start()
-    await until(lambda: is_well(first))
-    await asyncio.to_thread(limit, first)
-    # One that has never run, and one that has.
-    await second.start()
-    await until(lambda: first_answers(second))
-    assert await first.stop() == 0
-    await first.start()
-    granted, seconds = await asyncio.to_thread(hammer, first, 0.5)
-    assert granted <= QUOTA * (seconds + BURST_S) + 1
-
-
-def first_answers(daemon: Daemon) -> bool:
-    """Ask until it decides; whatever it says before is no grant."""
-    said = call(daemon.base, "/v1/acquire", ASKED[0])
-    if said.status == 503:
-        assert said.body["granted"] is False
-        return False
-    assert said.body.get("governed", True)
-    return True
-
-
 async def test_allowed_it_grants_and_says_in_metrics_and_log_that_nothing_was_known(
     exchange: EmbeddedBackend, make_daemon: Callable[..., Daemon], tmp_path: Path
 ) -> None:

@@ -7,8 +7,7 @@ one log. Not covered: every step that can fail (tests/unit/storage, tests/integr
 import asyncio
 import json
 import urllib.request
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,14 @@ import pytest
 from rgd.adapters.http.client import DaemonClient
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.app.demo.cluster import Daemon
+from tests.support.lone_daemon import SOON_S, lone_daemon, running
 from tests.support.tiers import Gate, S3Server, s3_environment
 
 pytestmark = pytest.mark.e2e
 
-#: Nobody listens there: port 1 is reserved.
-NOWHERE = "pulsar://127.0.0.1:1"
 LAG = 'rgd_remote_copy_lag_segments{partition="broker-1",topic="usage"}'
 HELD = 'rgd_remote_log_segments{partition="broker-1",topic="usage"}'
 OLDEST = 'rgd_upload_tier_lag{partition="broker-1",topic="usage"}'
-SOON_S = 120.0
 
 
 async def fetched(url: str) -> bytes:
@@ -49,33 +46,16 @@ async def until(daemon: Daemon, is_so: Callable[[float], bool]) -> None:
             await client.acquire({"group": "gold"})
 
 
-def environ_of(tier: Path | str) -> dict[str, str]:
-    """A daemon with short rounds and segments, and a tier."""
+def with_tier(tier: Path | str) -> dict[str, str]:
+    """Settings of a daemon with short segments and a tier."""
     return {
-        "RGD_LOG__TIER_URL": str(tier),
-        "RGD_LOG__SEGMENT_BYTES": "4096",
-        "RGD_LOG__SEGMENT_AGE_S": "1",
-        "RGD_LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED": "true",
-        "RGD_EXCHANGE__ROUND_MS": "100",
-        "RGD_EXCHANGE__MIN_INTERVAL_MS": "50",
-        "RGD_EXCHANGE__SETTLE_MAX_MS": "50",
+        "LOG__TIER_URL": str(tier),
+        "LOG__SEGMENT_BYTES": "4096",
+        "LOG__SEGMENT_AGE_S": "1",
+        "LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED": "true",
+        "EXCHANGE__MIN_INTERVAL_MS": "50",
+        "EXCHANGE__SETTLE_MAX_MS": "50",
     }
-
-
-@asynccontextmanager
-async def running(daemon: Daemon) -> AsyncIterator[Daemon]:
-    await daemon.start()
-    async with ended(daemon):
-        yield daemon
-
-
-@asynccontextmanager
-async def ended(daemon: Daemon) -> AsyncIterator[None]:
-    """Stop a daemon that runs, at the end."""
-    try:
-        yield
-    finally:
-        await daemon.stop()
 
 
 async def until_held(daemon: Daemon) -> None:
@@ -97,10 +77,9 @@ async def all_entries(daemon: Daemon) -> list[dict[str, Any]]:
 
 
 async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
-    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
     tier = tmp_path / "tier"
     tier.write_bytes(b"")  # A file: no folder can be made there, so the tier is down.
-    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ_of(tier))
+    daemon = lone_daemon(tmp_path, **with_tier(tier))
 
     await daemon.start()
     await until(daemon, lambda lag: lag >= 3)
@@ -130,14 +109,11 @@ async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
 async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(
     tmp_path: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
     gate = Gate(s3_server.port)
+    daemon_of_tier = with_tier(f"s3://{s3_server.make_bucket()}")
     with s3_environment(monkeypatch, gate.port):
-        daemon = Daemon(
-            "broker-1", tmp_path, NOWHERE, environ_of(f"s3://{s3_server.make_bucket()}")
-        )
-        await daemon.start()
-    async with ended(daemon):
+        daemon = lone_daemon(tmp_path, **daemon_of_tier)
+    async with running(daemon):
         await until_held(daemon)
         gate.is_stalled = True
         first_on_disk = min(int(path.stem) for path in (tmp_path / "log").rglob("*.log"))
@@ -158,57 +134,12 @@ async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(
 
 async def test_what_is_too_old_leaves_an_idle_daemons_tier(tmp_path: Path) -> None:
     """KIP-963's DeleteTierLag by the age now: nothing is logged any more, and no segment closes."""
-    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
     tier = tmp_path / "tier"
-    short = {
-        "RGD_LOG__RETENTION_S": "3",
-        "RGD_LOG__TIER_LOOK_S": "1",
-        "RGD_LOG__TIER_DELETE_DELAY_S": "0",
-    }
-    daemon = Daemon("broker-1", tmp_path, NOWHERE, {**environ_of(tier), **short})
+    short = {"LOG__RETENTION_S": "3", "LOG__TIER_LOOK_S": "1", "LOG__TIER_DELETE_DELAY_S": "0"}
+    daemon = lone_daemon(tmp_path, **with_tier(tier), **short)
     async with running(daemon):
         await until_held(daemon)
         # Marked first, and then deleted.
         async with asyncio.timeout(SOON_S):
             while await figure(daemon, HELD) or any(tier.rglob("*.log")):
                 pass
-
-
-async def test_the_last_records_reach_the_tier_of_a_daemon_that_is_idle_or_ends(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
-    tier = tmp_path / "tier"
-    environ = {**environ_of(tier), "RGD_LOG__SEGMENT_BYTES": "1048576"}
-    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
-    async with running(daemon):
-        async with DaemonClient(daemon.base) as client:
-            await client.acquire({"group": "gold"})
-        # By its age alone: nobody asks any more. Usually a round after it.
-        async with asyncio.timeout(float(environ["RGD_LOG__SEGMENT_AGE_S"]) + 3):
-            while not await figure(daemon, HELD):
-                pass
-    assert last_index(tier) == last_index(log_of(tmp_path))
-
-    before = last_index(tier)
-    environ["RGD_LOG__SEGMENT_AGE_S"] = "3600"
-    again = Daemon("broker-1", tmp_path, NOWHERE, environ)
-    async with running(again), DaemonClient(again.base) as client, asyncio.timeout(SOON_S):
-        while last_index(log_of(tmp_path)) <= before:
-            await client.acquire({"group": "gold"})
-    assert last_index(tier) == last_index(log_of(tmp_path)) > before
-
-
-def log_of(folder: Path) -> Path:
-    return next((folder / "log").rglob("*.log")).parent
-
-
-def last_index(place: Path) -> int:
-    """The index of the last entry, or -1: a new segment is empty while older ones are only in the tier."""
-    found = list(read_entries(place))
-    if not found:
-        return -1
-    assert isinstance(found[-1], LogEntry)
-    index = found[-1].entry.index
-    assert index is not None
-    return index

@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
 
 PAGE = Path(__file__).parents[3] / "docs" / "slow-consumers.md"
 SOON_S = 60.0
-TOPIC = "persistent://acme/orders/{}"
 
 #: By topic and subscription.
 BACKLOGS = {("held", "audit"): 5000, ("slow", "audit"): 5000, ("small", "audit"): 3}
@@ -204,46 +203,3 @@ async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon
             assert linted(await got.read()) == ""
         # A busy machine may have missed a scrape, but not all.
         assert len(await prometheus.ask("max_over_time(up[1m]) == 1")) == 1
-
-
-async def test_metrics_stats_and_explain_tell_the_same_events(
-    tmp_path: Path, daemon: Daemon
-) -> None:
-    await push_backlogs(daemon.base)
-    named = {"tenant": "acme", "namespace": "orders", "topic": "held", "subscription": "audit"}
-    async with (
-        running_prometheus(tmp_path, daemon.base) as prometheus,
-        DaemonClient(daemon.base) as client,
-        aiohttp.ClientSession() as session,
-    ):
-        for _ in range(3):
-            await client.acquire(named | {"kind": "dispatch", "messages": 1000})
-        path = f"{daemon.base}/admin/v2/persistent/acme/orders/held/stats"
-        async with session.get(path) as response:
-            stats = (await response.json())["subscriptions"]["audit"]
-        levels = (await client.explain(named | {"kind": "dispatch"}))["throttled"]["levels"]
-        for unit, field, events in (
-            ("msg", "Msg", "messages_events"),
-            ("bytes", "Bytes", "bytes_events"),
-        ):
-            name = f"pulsar_subscription_dispatch_throttled_{unit}_events"
-            scraped: dict[str, int] = {}
-            of_held = 'topic="persistent://acme/orders/held",subscription="audit"'
-            expected = {level["level"]: level[events] for level in levels}
-            async with asyncio.timeout(SOON_S):
-                # The series are there, with 0, before anything is throttled.
-                while scraped != expected:
-                    scraped = {
-                        series["metric"]["reason"]: int(series["value"][1])
-                        for series in await prometheus.ask(f"{name}{{{of_held}}}")
-                    }
-            for reason in ("broker", "topic", "subscription"):
-                shown = stats[f"dispatchThrottled{field}EventsBy{reason.title()}Limit"]
-                assert shown == scraped[reason]
-            # The group lowers each read to a tenth; nobody asked for bytes.
-            is_messages = unit == "msg"
-            assert (scraped["resource_group"], scraped["topic"]) == (
-                3 * is_messages,
-                3 * is_messages,
-            )
-            assert (scraped["broker"], scraped["subscription"]) == (0, 0)

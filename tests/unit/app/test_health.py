@@ -1,16 +1,34 @@
-"""A daemon whose name is another's is not ready, and says why.
+"""What is said of a daemon whose name is another's, or whose peers have other policies.
 
 Not covered: the rest of what is degraded (tests/integration/http/test_probes.py, tests/e2e).
 """
 
+from pathlib import Path
+
+import pytest
+
 from rgd.app.health import health
+from rgd.app.telemetry import Telemetry
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import MessageReceived, Started
+from rgd.core.broker.membership import Membership
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Report, Sender
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
+from tests.support.running_daemon import memory_daemon
 
 START = Nanos(0)
+
+
+def test_peers_with_other_policies_are_named_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = memory_daemon(tmp_path, PolicySnapshot())
+    monkeypatch.setattr(Membership, "differing", {"b3", "b2"})
+    assert "policies differ from those of b2, b3" in daemon.health().degraded
+    samples = {one.name: one.value for one in Telemetry(daemon).samples()}
+    assert samples["rgd_policy_hash_conflict"] == 1
 
 
 def test_one_whose_name_is_anothers_is_not_ready_and_says_why() -> None:

@@ -1,7 +1,7 @@
 """A groups file that is the truth, while it changes, breaks, vanishes and comes back.
 
 Not covered here: what a groups file may say (rgd.config), and several daemons with different files
-(tests/integration/exchange/test_policies_by_file.py).
+(test_health.py, tests/simulation/test_policies.py).
 """
 
 import asyncio
