@@ -4,12 +4,10 @@ The table is that of the shipped formula, reckoned by hand from Pulsar's code (p
 100 a second). Not covered: how rivals fare in the scenarios, which docs/convergence.md shows.
 """
 
-import numpy as np
 import pytest
 
 from rgd.core.exchange.messages import Report
 from sim.network import Network
-from sim.rivals.fps import ideal_weight, local_limit, smoothed
 from sim.rivals.pulsar_shipped import local_quota
 from sim.rivals.registry import RIVALS
 from tests.simulation.trickle import Trickle
@@ -131,76 +129,6 @@ def test_usage_that_moves_by_more_is_reported_at_once() -> None:
     trickle = shipped([50, 20])
     trickle.wanted = [[60, 20]]
     assert rows_told(trickle, 1) == [1]
-
-
-def fluid_fps(before: list[float], after: list[float], alpha: float) -> tuple[int | None, float]:
-    """FPS under fluid load, from the weights it settled on `before`.
-
-    Returns:
-        Rounds until every broker is within a tenth of the mean share of max-min for five rounds, and
-        the lowest use of what could be used after the first.
-    """
-    quota = float(QUOTA)
-
-    def step(weights: np.ndarray, limits: np.ndarray, demand: np.ndarray) -> np.ndarray:
-        remote = weights.sum() - weights
-        ideal = [
-            ideal_weight(want, limit, quota=quota, remote=other)
-            for want, limit, other in zip(demand, limits, remote, strict=True)
-        ]
-        return np.array([smoothed(*pair, alpha) for pair in zip(weights, ideal, strict=True)])
-
-    def limits_of(weights: np.ndarray) -> np.ndarray:
-        remote = weights.sum() - weights
-        return np.array([local_limit(quota, *pair) for pair in zip(weights, remote, strict=True)])
-
-    weights = np.ones(len(before))
-    for _ in range(300):
-        weights = step(weights, limits_of(weights), np.array(before))
-    demand, fair = np.array(after), water_level(after, quota)
-    is_fair, used = [], []
-    for _ in range(60):
-        limits = limits_of(weights)
-        admitted = np.minimum(demand, limits)
-        used.append(admitted.sum() / fair.sum())
-        is_fair.append(np.abs(admitted - fair).max() <= 0.1 * quota / len(demand))
-        weights = step(weights, limits, demand)
-    rounds = next((at for at in range(55) if all(is_fair[at : at + 5])), None)
-    return rounds, min(used[1:])
-
-
-def water_level(demand: list[float], quota: float) -> np.ndarray:
-    """Max-min parts, slowly."""
-    low, high = 0.0, max(demand)
-    for _ in range(60):
-        level = (low + high) / 2
-        low, high = (
-            (low, level) if sum(min(want, level) for want in demand) > quota else (level, high)
-        )
-    return np.minimum(demand, high)
-
-
-MEAN = QUOTA / 100
-
-
-@cases(
-    "before, after, rounds, lowest",
-    {
-        "newcomer": ([0] + [3 * MEAN] * 99, [3 * MEAN] * 100, 22, 1.0),
-        "half-swaps": ([3 * MEAN, 0.1 * MEAN] * 50, [0.1 * MEAN, 3 * MEAN] * 50, 28, 0.19),
-    },
-)
-def test_fps_takes_twenty_rounds_and_more_with_the_papers_smoothing(
-    before: list[float], after: list[float], rounds: int, lowest: float
-) -> None:
-    settled, least = fluid_fps(before, after, alpha=0.1)
-    assert settled == rounds
-    assert least == pytest.approx(lowest, abs=0.01)
-
-
-def test_fps_with_less_smoothing_takes_four_or_five() -> None:
-    assert fluid_fps([0] + [3 * MEAN] * 99, [3 * MEAN] * 100, alpha=0.5)[0] == 4
-    assert fluid_fps([3 * MEAN, 0.1 * MEAN] * 50, [0.1 * MEAN, 3 * MEAN] * 50, alpha=0.5)[0] == 5
 
 
 def rounds_to_even(policy: str, brokers: int = 5) -> int:

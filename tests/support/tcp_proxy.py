@@ -32,8 +32,6 @@ class TcpProxy:
     def __init__(self, target_port: int, port: int = 0) -> None:
         self.target_port = target_port
         self.port = port
-        #: Connections that were ever accepted.
-        self.accepted = 0
         self._delay_s = 0.0
         self._is_swallowing = False
         self._flowing = asyncio.Event()
@@ -113,7 +111,6 @@ class TcpProxy:
         await asyncio.gather(*connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.accepted += 1
         task = asyncio.current_task()
         assert task is not None
         self._connections[task] = self._flowing

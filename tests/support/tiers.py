@@ -16,8 +16,6 @@ import pytest
 #: Longest wait for a connection's next bytes.
 TIMEOUT_S = 60
 PIECE_BYTES_MAX = 1 << 16
-#: Before each piece of a slow link.
-SLOW_S = 0.001
 
 
 class S3Server:
@@ -44,7 +42,7 @@ class S3Server:
 
 
 class Gate:
-    """A TCP listener before a server: open, closed (connections are cut) or slow."""
+    """A TCP listener before a server: open, closed (connections are cut) or stalled."""
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
@@ -55,9 +53,6 @@ class Gate:
         self.cut_after: int | None = None
         #: Whether bytes of clients are read and passed to nobody.
         self.is_stalled = False
-        #: At most so many bytes are passed on at once, each after a moment.
-        self.piece_bytes = PIECE_BYTES_MAX
-        self._never = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -81,12 +76,10 @@ class Gate:
     def _pass(self, source: socket.socket, sink: socket.socket, is_client: bool) -> None:
         passed = 0
         try:
-            while (data := source.recv(self.piece_bytes)) and self.is_open:
+            while (data := source.recv(PIECE_BYTES_MAX)) and self.is_open:
                 passed += len(data)
                 if is_client and self.is_stalled:
                     continue
-                if self.piece_bytes < PIECE_BYTES_MAX:
-                    self._never.wait(SLOW_S)
                 if is_client and self.cut_after is not None and passed > self.cut_after:
                     break
                 sink.sendall(data)

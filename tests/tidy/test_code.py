@@ -87,19 +87,6 @@ def test_tests_wait_for_events() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        pytest.param("asyncio.sleep(1)", 1, id="waits for time"),
-        pytest.param("while True:\n    time.sleep(1)", 1, id="loops for ever"),
-        pytest.param("asyncio.sleep(0)", 0, id="yields"),
-        pytest.param("while not done():\n    asyncio.sleep(0.1)", 0, id="watches"),
-    ],
-)
-def test_a_sleep_is_told_from_a_watch(source: str, count: int) -> None:
-    assert len(list(sleeps(ast.parse(source)))) == count
-
-
 def test_no_test_is_skipped_for_good() -> None:
     assert tree.matches(BARE_SKIP, tree.modules("tests")) == []
 

@@ -48,14 +48,6 @@ def test_every_link_leads_somewhere() -> None:
     assert [dead for page in pages() for dead in dead_links(page)] == []
 
 
-def test_a_dead_link_is_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# A `head`, or two\n[x](#a-head-or-two) [y](#b) [z](gone.md) [w](https://a.b/)\n"
-    )
-    assert dead_links(page) == ["page.md: #b", "page.md: gone.md"]
-
-
 def blocks() -> list[tuple[str, blocks_of.Block]]:
     """Every block of README and docs, with its page."""
     return [

@@ -65,18 +65,6 @@ def test_every_logger_has_a_name_that_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        pytest.param("_log.info('a ' 'b', x=1)", ("a b", "info"), id="words"),
-        pytest.param("log.error(f'a {b}')", ("f'a {b}'", "error"), id="made up"),
-        pytest.param("tell_written('c', key)", ("c", "info"), id="a write"),
-    ],
-)
-def test_a_call_that_logs_is_found(source: str, found: tuple[str, str]) -> None:
-    assert list(logged(ast.parse(source))) == [found]
-
-
-@pytest.mark.parametrize(
     ("line", "code"),
     [
         pytest.param({"event": "tier fails: nothing is uploaded"}, "tier_fails", id="own"),

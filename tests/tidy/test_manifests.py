@@ -11,7 +11,6 @@ import os
 import subprocess
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
@@ -87,26 +86,6 @@ def test_components_add_what_keeps_the_schemas(
         )
     endpoint = found(documents, "PodMonitor", "rgd")["spec"]["podMetricsEndpoints"][0]
     assert endpoint.get("scheme") == ("https" if "podmonitor-tls" in names else None)
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("base/daemonset.yaml", ("spec", "template", "spec", "containers", 0)),
-        ("components/podmonitor/podmonitor.yaml", ("spec", "podMetricsEndpoints", 0)),
-        ("components/alerts/prometheusrule.yaml", ("spec", "groups", 0, "rules", 0)),
-    ],
-)
-def test_a_key_that_kubernetes_does_not_know_is_found(
-    name: str, place: tuple[str | int, ...]
-) -> None:
-    document = yaml.safe_load(tree.text(f"k8s/{name}"))
-    inner: Any = document
-    for key in place:
-        inner = inner[key]
-    inner["imagePullPolcy"] = "Always"
-    with pytest.raises((kubernetes_validate.ValidationError, jsonschema.ValidationError)):
-        check(document)
 
 
 def test_every_manifest_file_is_applied() -> None:

@@ -129,19 +129,3 @@ def missing(text: str) -> list[str]:
 
 def test_what_prose_names_exists() -> None:
     assert {name: gone for name, text in prose().items() if (gone := missing(text))} == {}
-
-
-def test_what_is_gone_is_found() -> None:
-    text = (
-        "rgd.core.runs, `core.runs.run_of`, rgd.core.gone, `core.gone`, rgd.core.runs.gone, rgd/core/gone.py, "
-        "rgd/core/*.py, docs/decisions/0001, docs/decisions/9999, test_names.py, test_gone.py, `core/runs.py`, `gone.py`"
-    )
-    assert missing(text) == [
-        "rgd.core.gone",
-        "rgd.core.runs.gone",
-        "core.gone",
-        "rgd/core/gone.py",
-        "docs/decisions/9999",
-        "test_gone.py",
-        "gone.py",
-    ]

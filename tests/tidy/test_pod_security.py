@@ -55,13 +55,5 @@ def test_the_others_break_it_only_for_the_folder_on_the_node(target: str) -> Non
     assert [*breaks(daemon_pod(target))] == ["own-state", "hostPath"]
 
 
-@pytest.mark.parametrize("key", TO_THE_NODE)
-def test_a_way_to_the_node_is_found(key: str) -> None:
-    pod = daemon_pod("overlays/restricted")
-    assert [
-        *breaks(pod | {"containers": [*pod["containers"], pod["containers"][0] | {key: 1}]})
-    ] == [key]
-
-
 def test_dev_has_a_pulsar_of_its_own() -> None:
     assert {name for name, _ in pods(rendered("overlays/dev"))} == {"rgd", "pulsar"}

@@ -68,11 +68,3 @@ def test_every_metric_that_is_named_is_declared() -> None:
     named = set(_METRIC.findall(tree.text(PAGE)))
     assert named
     assert [name for name in sorted(named) if f"| `{name}` |" not in metrics] == []
-
-
-def test_a_test_that_is_gone_is_found() -> None:
-    this = "tests/tidy/test_seeds.py"
-    named = ("test_it_went", "test_a_test_that_is_gone_is_found", "rows", "TestX::test_y")
-    text = " ".join(f"`{this}::{name}`" for name in named) + " `tests/gone.py::test_x`"
-    gone = [f"{this}::{name}" for name in ("test_it_went", "rows", "TestX::test_y")]
-    assert missing_tests(text) == [*gone, "tests/gone.py::test_x"]

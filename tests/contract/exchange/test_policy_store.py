@@ -23,36 +23,16 @@ from tests.contract.exchange.backends import (
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-async def test_a_new_table_is_empty(store: MakeStore) -> None:
-    assert await read(store()) == {}
-
-
-async def test_a_later_opener_finds_what_was_put(store: MakeStore) -> None:
-    writer = store()
-    await writer.open()
-    await writer.put("group:gold", b"1")
-    await writer.put("namespace:acme/orders", b"gold")
-    assert await read(store()) == {"group:gold": b"1", "namespace:acme/orders": b"gold"}
-
-
-async def test_the_last_value_of_a_key_wins(store: MakeStore) -> None:
-    writer = store()
-    await writer.open()
-    for value in (b"1", b"2", b"3"):
-        await writer.put("group:gold", value)
-    await writer.put("group:trial", b"1")
-    assert await read(store()) == {"group:gold": b"3", "group:trial": b"1"}
-
-
-async def test_until_a_compaction_an_opener_reads_every_record_of_a_key_in_order(
+async def test_of_each_key_an_opener_reads_every_record_until_a_compaction_and_the_last_wins(
     store: MakeStore,
 ) -> None:
     writer = store()
-    await writer.open()
+    assert await read(writer) == {}
     put = [("group:gold", b"1"), ("group:trial", b"1"), ("group:gold", b"2"), ("group:gold", b"3")]
     for key, value in put:
         await writer.put(key, value)
     assert await store().open() == put
+    assert await read(store()) == {"group:gold": b"3", "group:trial": b"1"}
 
 
 async def test_a_large_table_is_read_whole(store: MakeStore) -> None:

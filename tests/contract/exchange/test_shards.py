@@ -4,7 +4,7 @@ Not covered: another number of shards by a rolling restart (tests/simulation/tes
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of
-from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeExchange, hear, open_all
+from tests.contract.exchange.backends import Backend, MakeExchange, hear, open_all, until
 from tests.support.whole_daemon import daemon_of
 
 GROUPS = ("gold", "silver", "iron")
@@ -107,13 +107,6 @@ async def members(backend: Backend, tmp_path: Path) -> AsyncIterator[list[Member
             member.until.set()
 
 
-async def _until(condition: Callable[[], bool], asking: Callable[[], None]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():
-            asking()
-            await asyncio.sleep(0.02)
-
-
 async def test_daemons_share_the_rows_of_the_shards_of_their_groups(members: list[Member]) -> None:
     first, second = members
     mine, its = ("gold", "silver"), ("gold", "iron")
@@ -121,14 +114,17 @@ async def test_daemons_share_the_rows_of_the_shards_of_their_groups(members: lis
         group for group in mine if shard_of(group, SHARDS) in {shard_of(one, SHARDS) for one in its}
     ]
 
-    def ask() -> None:
+    def is_asked_and(holds: bool) -> bool:
         first.ask(mine)
         second.ask(its)
+        return holds
 
-    await _until(lambda: first.is_warm and second.is_warm and second.holds(first, seen), ask)
+    await until(
+        lambda: is_asked_and(first.is_warm and second.is_warm and second.holds(first, seen))
+    )
     assert set(first.daemon.core.shard_reader.joined) == {
         shard_of(one, SHARDS).number for one in mine
     }
     samples = {(one.name, one.labels): one.value for one in Telemetry(first.daemon).samples()}
     assert not samples["rgd_reports_dropped_total", ("overflow",)]
-    await _until(lambda: first.daemon.health().ready, ask)
+    await until(lambda: is_asked_and(first.daemon.health().ready))

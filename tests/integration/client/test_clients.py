@@ -1,6 +1,6 @@
 """Both forms of the client against a whole daemon: answers, waiting, an absent daemon, sockets, tokens, TLS, forks.
 
-Not covered: leases (test_leases_live.py), the core's own rules (tests/unit/client).
+Not covered: leases (tests/property/test_client.py), the core's own rules (tests/unit/client).
 """
 
 import asyncio

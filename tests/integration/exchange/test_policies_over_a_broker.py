@@ -16,7 +16,7 @@ from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
-from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.model import Attachments, Group, Rates
 from rgd.core.policies.records import Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
@@ -102,25 +102,6 @@ async def deleted(broker: Broker) -> set[str]:
     records = await store.open()
     await store.close()
     return {key for key, value in records if decode_policy(key, value).value is None}
-
-
-async def test_two_writers_that_hammer_one_group_lose_nothing(make_table: MakeTable) -> None:
-    # However slow the machine is beside the clock.
-    patient = Pauses(read_back_s=TIMEOUT_S)
-    left, right = make_table("left", pauses=patient), make_table("right", pauses=patient)
-    async with following(left, right, timeout_s=TIMEOUT_S):
-        await asyncio.gather(
-            hammer(left, "publish"), hammer(right, "publish"), hammer(right, "dispatch")
-        )
-        both, one = 2 * CHANGES * 1000, CHANGES * 1000
-        counted = {"gold": Group("gold", Limit(Rates(both), Rates(one)))}
-        await until(
-            lambda: left.snapshot().groups == right.snapshot().groups == counted,
-            timeout_s=TIMEOUT_S,
-        )
-        late = make_table("late")
-        async with following(late, timeout_s=TIMEOUT_S):
-            assert late.snapshot().groups == counted
 
 
 async def hammer(policies: TablePolicies, kind: str) -> None:

@@ -5,8 +5,7 @@ Not covered: the content of the tokens file (tests/unit/config); open connection
 
 import asyncio
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.app.credentials import Credentials, tokens_of
 from rgd.config.settings import HttpSettings as Configured
 from tests.integration.http.door import Door, open_door, read_answer
+from tests.integration.http.test_connections import until
+from tests.support.certificates import make_certificate
 
 ACQUIRE = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
 GOLD = b'{"group":"gold"}'
@@ -45,17 +46,10 @@ def write_secret(path: Path, content: str) -> None:
     fresh.replace(path)
 
 
-def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate of its own for 127.0.0.1, and its key."""
-    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", f"/CN={name}",
-         "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    return cert, key
+def certificate_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of somebody's own for 127.0.0.1, and its key."""
+    (folder / name).mkdir()
+    return make_certificate(folder / name)
 
 
 @asynccontextmanager
@@ -74,12 +68,6 @@ def is_old(followed: Credentials) -> bool:
     return sample.value == 1
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 -- files say nothing by themselves
-            await asyncio.sleep(0.01)
-
-
 async def test_a_tokens_file_counts_as_soon_as_it_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "tokens.yaml"
     write_secret(file, tokens("the-first-token"))
@@ -92,7 +80,7 @@ async def test_a_tokens_file_counts_as_soon_as_it_is_replaced(tmp_path: Path) ->
         assert [await status("the-first-token"), await status("another-token")] == [200, 401]
         write_secret(file, tokens("another-token"))
         async with asyncio.timeout(60):
-            while await status("another-token") != 200:  # noqa: ASYNC110 -- as `until`
+            while await status("another-token") != 200:  # noqa: ASYNC110 -- files say nothing
                 await asyncio.sleep(0.01)
         assert await status("the-first-token") == 401
 
@@ -127,7 +115,7 @@ async def served(port: int, trust: Path, client: tuple[Path, Path] | None = None
 
 
 async def test_a_certificate_is_replaced_for_new_handshakes(tmp_path: Path) -> None:
-    first, second = make_certificate(tmp_path, "first"), make_certificate(tmp_path, "second")
+    first, second = certificate_of(tmp_path, "first"), certificate_of(tmp_path, "second")
     cert, key = tmp_path / "server.pem", tmp_path / "server.key"
     for kept, path in zip(first, (cert, key), strict=True):
         path.write_bytes(kept.read_bytes())
@@ -147,9 +135,7 @@ async def test_a_certificate_is_replaced_for_new_handshakes(tmp_path: Path) -> N
 
 
 async def test_callers_must_show_a_certificate_of_the_authority(tmp_path: Path) -> None:
-    own, known, stranger = (
-        make_certificate(tmp_path, name) for name in ("own", "known", "stranger")
-    )
+    own, known, stranger = (certificate_of(tmp_path, name) for name in ("own", "known", "stranger"))
     given = HttpSettings(port=0, tls_cert=own[0], tls_key=own[1], tls_client_ca=known[0])
     async with open_door(given) as door:
         assert await served(door.server.port, own[0], known)
@@ -175,7 +161,7 @@ async def connected(
 @asynccontextmanager
 async def authorities(folder: Path) -> AsyncIterator[tuple[Door, Path, list[tuple[Path, Path]]]]:
     """A door that accepts the second of three certificates, and the file that says so."""
-    made = [make_certificate(folder, name) for name in ("own", "known", "other")]
+    made = [certificate_of(folder, name) for name in ("own", "known", "other")]
     authority = folder / "ca.pem"
     authority.write_bytes(made[1][0].read_bytes())
     given = HttpSettings(

@@ -4,7 +4,6 @@ Every GET of the route table is called, so a new route is covered; work is count
 Python that run between two rests. `bench/reads.py` has the times.
 """
 
-import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Generator
@@ -226,13 +225,3 @@ async def test_all_pages_have_every_group_with_its_rows_and_what_is_attached(
     assert [view["group"] for view in found] == names()
     assert {len(view["publish"]["rows"]) for view in found} == {BROKERS_A_GROUP - 1}
     assert {len(view["namespaces"]) for view in found} == {NAMESPACES // GROUPS}
-
-
-async def test_the_count_sees_a_walk_through_everything(daemon: RgdDaemon) -> None:
-    async def walk() -> Reply:
-        await asyncio.sleep(0)
-        return Reply(200 if all(name for name in daemon.snapshot().attach.namespaces) else 500)
-
-    sliced = Sliced(walk())
-    assert (await sliced).status == 200
-    assert max(sliced.slices) > LINES_MAX

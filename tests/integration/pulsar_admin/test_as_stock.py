@@ -38,7 +38,6 @@ from tests.integration.pulsar_admin.script import (
     script,
 )
 from tests.support import components
-from tests.support.cases import cases
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import (
     CLUSTER,
@@ -52,7 +51,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "pulsar-admin.md"
 SOON_S = 60
 COMMAND_TIMEOUT_S = 600
 
-LISTED = Difference.IN_USE
 LISTED_NAMES = (GROUPS, BROKER_LIMITS)
 
 
@@ -151,56 +149,6 @@ def test_every_verb_is_tried() -> None:
             is_many = verb == "get" and scope != "topicPolicies"
             expected.add(f"{scope} {verb}-backlog-quota{'s' if is_many else ''}")
     assert {" ".join(step.command.split()[:2]) for step in script()} == expected
-
-
-@cases(
-    "step, printed, fault",
-    {
-        "the same": (Step("get"), Both("5", "5"), ""),
-        "not listed": (Step("get"), Both("5", "6"), "differs and is not listed"),
-        "listed": (Step("get", LISTED, "0", "-1"), Both("0", "-1"), ""),
-        "listed in vain": (
-            Step("get", LISTED, "0", "-1"),
-            Both("-1", "-1"),
-            f"is listed and does not differ: {LISTED.value}",
-        ),
-        "listed otherwise": (
-            Step("get", LISTED, "0", "-1"),
-            Both("0", "1"),
-            f"differs in another way than listed: {Both('0', '-1')}",
-        ),
-    },
-)
-def test_a_difference_is_a_fault_unless_it_is_the_listed_one(
-    step: Step, printed: Both, fault: str
-) -> None:
-    assert fault_of(step, printed) == fault
-
-
-@pytest.mark.parametrize(
-    ("printed", "kept"),
-    [
-        ('{\n  "a" : 1\n}', '{"a": 1}'),
-        ("not there\n\nReason: not there", "not there\nReason: not there"),
-        (
-            "2026-01-02T03:04:05,678+0000 [client-7-1] WARN  o.a.Base - [http://127.0.0.1:1/] "
-            'Failed: NotFoundException: HTTP 404 {"reason":"gone"}\ngone',
-            "HTTP 404\ngone",
-        ),
-        (
-            "Message: a\n\nStacktrace:\n\nb.C: a\n\tat b.C(C.java:1)\n\nReason: a",
-            "Message: a\nReason: a",
-        ),
-        ("b: c\n\tat b.C(C.java:1)\n\t... 30 more", "b: c"),
-        (
-            "size  BacklogQuotaImpl(1)\nage  BacklogQuotaImpl(2)",
-            "age  BacklogQuotaImpl(2)\nsize  BacklogQuotaImpl(1)",
-        ),
-        ("gold\nbronze", "gold\nbronze"),
-    ],
-)
-def test_what_is_compared_is_without_what_changes_from_run_to_run(printed: str, kept: str) -> None:
-    assert told(printed) == kept
 
 
 def test_the_page_has_the_table_of_differences() -> None:

@@ -113,28 +113,6 @@ def test_bodies_that_are_cut_leave_nothing_half(network: Network) -> None:
     network.assert_whole()
 
 
-def test_a_process_that_died_is_followed_by_one_that_goes_on(network: Network) -> None:
-    first = network.uploader()
-    whole = first.tier.put
-    done = 0
-
-    def put(*arguments: object) -> None:
-        nonlocal done
-        whole(*arguments)  # type: ignore[arg-type]
-        done += 1
-        if done == 3:
-            # The manifest is there, and nobody has noted it.
-            raise TierDown("killed")
-
-    first.tier.put = put  # type: ignore[assignment, method-assign]
-    with pytest.raises(TierDown):
-        first.cycle()
-    assert len(first.state.segments) == 2
-    second = network.uploader()
-    second.cycle()
-    network.assert_whole()
-
-
 def test_a_link_that_never_answers_runs_into_the_timeout(network: Network) -> None:
     network.gate.is_stalled = True
     uploader = network.uploader(timeout_s=0.5)
@@ -146,12 +124,4 @@ def test_a_link_that_never_answers_runs_into_the_timeout(network: Network) -> No
         with suppress(TierDown):
             uploader.cycle()
             break
-    network.assert_whole()
-
-
-@pytest.mark.slow
-def test_a_slow_link_takes_longer_and_that_is_all(network: Network) -> None:
-    network.gate.piece_bytes = 512
-    uploader = network.uploader()
-    uploader.cycle()
     network.assert_whole()

@@ -79,20 +79,18 @@ def test_a_topic_has_its_figures_from_its_first_report_on(daemon: RgdDaemon) -> 
     assert of_eu == {"a": 6, "b": 1, "idle": 0}
 
 
-def test_the_age_is_absent_at_namespace_level_and_sizes_are_summed(daemon: RgdDaemon) -> None:
+def test_a_namespace_has_sums_its_largest_limits_and_no_age(daemon: RgdDaemon) -> None:
     check(filled(daemon), 1)
     shown = figures(daemon, by_topic=False)
     assert shown["pulsar_storage_backlog_size", (*PLACE, "")] == 200
+    assert shown["pulsar_storage_backlog_quota_limit", (*PLACE, "")] == 50
+    assert shown["pulsar_storage_backlog_quota_limit_time", (*PLACE, "")] == 30
+    evictions = "pulsar_storage_backlog_quota_exceeded_evictions_total"
+    assert shown[evictions, (*PLACE, "", "size")] == 1
+    assert shown[evictions, (*PLACE, "", "time")] == 0
     names = {name for name, _ in shown}
     assert "pulsar_storage_backlog_age_seconds" not in names
     assert "pulsar_subscription_back_log_no_delayed" not in names
-
-
-def test_a_namespaces_quota_limits_are_the_largest_of_its_topics(daemon: RgdDaemon) -> None:
-    check(filled(daemon), 1)
-    shown = figures(daemon, by_topic=False)
-    assert shown["pulsar_storage_backlog_quota_limit", (*PLACE, "")] == 50
-    assert shown["pulsar_storage_backlog_quota_limit_time", (*PLACE, "")] == 30
 
 
 @pytest.mark.parametrize("by_topic", [True, False])
@@ -110,14 +108,6 @@ def test_held_and_refused_producers_are_counted_by_topic_quota_type_and_policy(
     }
     place = US if by_topic else ""
     assert counted == {(*PLACE, place, "time", "producer_request_hold"): 3}
-
-
-def test_eviction_counters_are_in_the_namespace_aggregate(daemon: RgdDaemon) -> None:
-    check(filled(daemon), 1)
-    shown = figures(daemon, by_topic=False)
-    evictions = "pulsar_storage_backlog_quota_exceeded_evictions_total"
-    assert shown[evictions, (*PLACE, "", "size")] == 1
-    assert shown[evictions, (*PLACE, "", "time")] == 0
 
 
 def test_the_broker_counts_all_evictions_and_what_blocked_producers(daemon: RgdDaemon) -> None:

@@ -78,14 +78,12 @@ class Store:
 
     def __init__(self, stored: StockPolicies | None = None) -> None:
         self.stored = stored
-        self.writes = 0
 
     def load(self) -> StockPolicies | None:
         return self.stored
 
     def store(self, policies: StockPolicies) -> None:
         self.stored = policies
-        self.writes += 1
 
 
 class House:

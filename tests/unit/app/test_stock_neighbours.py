@@ -147,6 +147,9 @@ async def test_reports_of_all_senders_reach_the_core_with_their_publish_times() 
         assert figures["rgd_stock_reports_received_total"] == 1
         assert figures["rgd_stock_clock_ahead_secondspulsar://h:6650"] == 0
         assert house.neighbours.troubles() == {}
+        assert house.neighbours.senders == {"me"}
+        for name, labels, _ in house.neighbours.samples():
+            assert len(BY_NAME[name].labels) == len(labels)
 
 
 async def test_a_topic_that_cannot_be_joined_is_reported_and_tried_again(
@@ -248,16 +251,3 @@ async def test_a_broker_in_another_period_is_reported_and_shown() -> None:
     assert figures["rgd_stock_period_secondspulsar://h:6650"] == 60
     assert figures["rgd_stock_period_differs"] == figures["rgd_stock_brokers"] == 1
     assert figures["rgd_stock_refused_totalrows"] == 1
-
-
-async def test_every_figure_is_declared() -> None:
-    async with running(World()) as (house, stock):
-        await house.next(StockBrokersListed)
-        house.neighbours.post(OWN)
-        for payload in (b"", encode_stock_report(STOCK)):
-            await stock.publish(payload)
-        for _ in (STOCK, OWN):
-            await house.next(StockReportReceived)
-        for name, labels, _ in house.neighbours.samples():
-            assert len(BY_NAME[name].labels) == len(labels)
-    assert house.neighbours.senders == {"me"}

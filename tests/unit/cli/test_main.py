@@ -116,27 +116,27 @@ def test_asking_wrongly_is_2(rgd: Rgd, arguments: tuple[str, ...]) -> None:
     assert rgd(*arguments).code == 2
 
 
-@pytest.mark.parametrize("error", [RgdError("it\nbroke   twice"), Unavailable("it broke twice")])
-def test_an_error_is_one_line_and_1(
-    rgd: Rgd, monkeypatch: pytest.MonkeyPatch, error: RgdError
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (RgdError("it\nbroke   twice"), 1, "rgd: it broke twice\n"),
+        (Unavailable("it broke twice"), 1, "rgd: it broke twice\n"),
+        (
+            ConfigError(Fault("a.yaml", "b", "expected c"), Fault("d.yaml", "", "e")),
+            2,
+            "rgd: a.yaml: b: expected c\nrgd: d.yaml: e\n",
+        ),
+        (OSError(28, "No space left on device"), 1, "rgd: output: No space left on device\n"),
+        # Ctrl-C.
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_an_error_is_a_line_for_each_fault_and_a_code(
+    rgd: Rgd, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
 ) -> None:
     raising(monkeypatch, error)
     outcome = rgd("validate", "x")
-    assert (outcome.code, outcome.out, outcome.err) == (1, "", "rgd: it broke twice\n")
-
-
-def test_a_configuration_error_is_every_fault_and_2(
-    rgd: Rgd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raising(monkeypatch, ConfigError(Fault("a.yaml", "b", "expected c"), Fault("d.yaml", "", "e")))
-    outcome = rgd("validate", "x")
-    assert (outcome.code, outcome.err) == (2, "rgd: a.yaml: b: expected c\nrgd: d.yaml: e\n")
-
-
-def test_ctrl_c_is_130_without_output(rgd: Rgd, monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, KeyboardInterrupt())
-    outcome = rgd("validate", "x")
-    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", told)
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,14 +144,6 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["rgd", "validate", "x"])
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main.commands()()
-
-
-def test_what_the_operating_system_refuses_is_one_line_and_1(
-    rgd: Rgd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raising(monkeypatch, OSError(28, "No space left on device"))
-    outcome = rgd("validate", "x")
-    assert (outcome.code, outcome.err) == (1, "rgd: output: No space left on device\n")
 
 
 @pytest.mark.slow
@@ -177,23 +169,14 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_has_left_is_no_reason_to_complain() -> None:
+@pytest.mark.parametrize(
+    "printed", [["1", "--json"], [str(number) for number in range(2000)]], ids=["little", "much"]
+)
+def test_a_reader_that_has_left_is_no_reason_to_complain(printed: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = process("shares", "--quota", "1", "--wanted", "1", "--json", stdout=writing)
-    finally:
-        os.close(writing)
-    assert (done.returncode, done.stderr) == (141, "")
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    values = [str(number) for number in range(2000)]
-    try:
-        done = process("shares", "--quota", "1", "--wanted", *values, stdout=writing)
+        done = process("shares", "--quota", "1", "--wanted", *printed, stdout=writing)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")

@@ -1,7 +1,7 @@
 """`rgd why`: the verdict and the words below it, from a whole daemon in this process.
 
-Not covered: what the daemon answers (tests/unit/views/test_explain.py), a daemon that is a process
-(tests/e2e/test_cli_groups.py). Answers that a young daemon cannot give are changed by hand.
+Not covered: what the daemon answers (tests/unit/views/test_explain.py), a daemon that is a process.
+Answers that a young daemon cannot give are changed by hand.
 """
 
 import json
@@ -173,12 +173,6 @@ def test_json_is_what_the_daemon_answers(rgd: Rgd, running: RunningDaemon) -> No
 def test_asking_wrongly_is_2(rgd: Rgd, arguments: tuple[str, ...]) -> None:
     outcome = rgd("why", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
-
-
-def test_nobody_there_is_1_with_the_remedy(rgd: Rgd) -> None:
-    outcome = rgd("why", "acme/orders", "--url", "http://127.0.0.1:1")
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "rgd serve" in outcome.err
 
 
 # Words for what a young daemon alone does not show.

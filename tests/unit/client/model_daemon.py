@@ -4,8 +4,6 @@ It decides nothing: the test says what each call is answered. It keeps the accou
 more than granted" is judged, and refuses what a real daemon would (an unknown lease, amounts never granted).
 """
 
-from typing import Any
-
 import msgspec
 
 from rgd.client.core import Call
@@ -23,13 +21,11 @@ class ModelDaemon:
         self.returned = [0, 0]
         self.acquired = [0, 0]
         self.settled = [0, 0]
-        self.questions: list[dict[str, Any]] = []
         self._last = 0
 
     def acquire(self, call: Call, *, granted: bool = True) -> tuple[int, bytes]:
         """Answer `POST /v1/acquire`: every question alike."""
         items = msgspec.json.decode(call.body)
-        self.questions += items
         answers = []
         for item in items:
             messages, size = item["messages"], item.get("bytes", 0)

@@ -1,6 +1,6 @@
 """Why a name is limited: each level as the core has it, and no trace of having looked.
 
-Not covered: how names come in (tests/integration/http/test_explain.py), words (tests/unit/cli/test_why.py),
+Not covered: how names come in (tests/integration/http/test_faults.py), words (tests/unit/cli/test_why.py),
 counting itself (tests/unit/core/buckets/test_recent_refusals.py).
 """
 

@@ -211,7 +211,7 @@ class SmallDaemon:
         return self.limiter.nearest(name, self.now)
 
     def explain(self, name: Request) -> ExplainView:
-        """Tells that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
+        """Tells that nothing limits the name: tests/unit/cli/test_why.py has a whole daemon."""
         names = (name.kind, name.namespace or "", name.topic, name.subscription)
         return ExplainView(self.broker, *names, False, None, (), (), ())
 

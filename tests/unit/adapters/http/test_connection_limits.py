@@ -45,16 +45,6 @@ def beyond(client: Client) -> Refused | None:
     return client.admission.beyond
 
 
-def test_idle_sockets_do_not_shut_probes_out_of_the_reserve() -> None:
-    limits = limits_of()
-    for client in [Client(limits) for _ in range(3)]:
-        client.ask()
-    crowd = [Client(limits) for _ in range(10)]
-
-    assert [client.is_open for client in crowd] == [False] * 8 + [True] * 2
-    assert limits.refused == {Refused.CONNECTIONS: 8}
-
-
 def test_a_reserve_that_is_busy_too_refuses_and_counts() -> None:
     limits = limits_of()
     for _ in range(5):
@@ -63,30 +53,6 @@ def test_a_reserve_that_is_busy_too_refuses_and_counts() -> None:
     assert Client(limits).admission is None
     assert limits.refused == {Refused.CONNECTIONS: 1}
     assert limits.open == 5
-
-
-def test_one_address_has_its_own_limit_and_others_are_not_touched() -> None:
-    limits = limits_of(most=10, per_address=2)
-    first, second = Client(limits, "10.0.0.1"), Client(limits, "10.0.0.1")
-
-    assert beyond(Client(limits, "10.0.0.1")) is Refused.ADDRESS
-    assert beyond(Client(limits, "10.0.0.2")) is None
-    assert beyond(Client(limits)) is None
-    assert first.is_open
-    second.leave()
-    assert beyond(Client(limits, "10.0.0.1")) is None
-
-
-def test_who_asks_for_more_than_a_probe_in_the_reserve_is_counted() -> None:
-    limits = limits_of(per_address=1)
-    Client(limits, "10.0.0.1")
-    client = Client(limits, "10.0.0.1")
-    assert client.admission is not None
-    client.ask()
-
-    limits.refuse(client.admission)
-
-    assert limits.refused == {Refused.ADDRESS: 1}
 
 
 @pytest.mark.parametrize(

@@ -30,15 +30,9 @@ class PretendPulsar:
         self.headers: dict[str, str] = {}
         #: Posted bodies by path, the last one of each.
         self.posted: dict[str, str] = {}
-        self.under_way = 0
-        self.most_under_way = 0
         #: Paths that are never answered, and paths whose connection is cut.
         self.hanging: set[str] = set()
         self.cut: set[str] = set()
-        #: Calls of paths that begin so wait until the gate is set.
-        self.gated = "nothing"
-        self.gate = asyncio.Event()
-        self._arrival = asyncio.Event()
         self.url = ""
         self._runner: web.AppRunner | None = None
 
@@ -84,28 +78,14 @@ class PretendPulsar:
         said = json.loads(self.answers[path]["body"])
         self.say(path, {**said, **changes})
 
-    async def until_under_way(self, count: int) -> None:
-        """Wait until so many calls wait for their answers."""
-        while self.under_way < count:
-            self._arrival.clear()
-            await self._arrival.wait()
-
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.raw_path.removeprefix(PREFIX)
         self.calls.append(path)
         self.headers = dict(request.headers)
         if request.method == "POST":
             self.posted[path] = await request.text()
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
-        self._arrival.set()
-        try:
-            if path.startswith(self.gated):
-                await self.gate.wait()
-            if path in self.hanging:
-                await asyncio.Event().wait()
-        finally:
-            self.under_way -= 1
+        if path in self.hanging:
+            await asyncio.Event().wait()
         if path in self.cut:
             assert request.transport is not None
             request.transport.close()

@@ -1,6 +1,6 @@
 """Folder names never clash, segments are listed in order, and a log has one writer.
 
-Not covered: the lock between processes (test_crash.py), and file systems without `flock`.
+Not covered: the lock between processes (tests/e2e/test_failed_starts.py), and file systems without `flock`.
 """
 
 import os

@@ -51,7 +51,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk_too(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     command = [sys.executable, "-m", "tests.unit.adapters.usagelog.writing_process"]
     done = subprocess.run(
-        [*command, "limited", str(folder)],
+        [*command, str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,

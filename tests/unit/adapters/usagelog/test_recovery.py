@@ -1,7 +1,7 @@
 """Wherever a crash cuts a log, it goes on behind the last whole entry; other damage is left alone.
 
 Not covered: damage to what no checksum protects (an entry's index and time), which is believed, and
-crashes of real processes (test_crash.py).
+crashes of real processes (test_kills.py).
 """
 
 import os

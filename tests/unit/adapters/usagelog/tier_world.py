@@ -1,7 +1,6 @@
 """A log folder, a clock that the test moves, and uploaders of that folder: what tests of the tier share."""
 
 import random
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.storage.manifest import ClosedSegment
 from rgd.storage.objects import Objects
-from tests.unit.adapters.usagelog.logs import TIMEOUT_S, pendings, write_log
+from tests.unit.adapters.usagelog.logs import pendings, write_log
 
 SETTINGS = UsageLogSettings(segment_bytes=1024)
 STEP_MS = 10
@@ -35,7 +34,6 @@ class World:
         self.now = Nanos(0)
         self.with_last = False
         self.events: list[TierAlarm | TierDeleted] = []
-        self.happened = threading.Condition()
 
     def write(self, count: int = COUNT, first: int = 0) -> None:
         write_log(self.folder, pendings(count, first=first, step_ms=STEP_MS), SETTINGS)
@@ -56,14 +54,8 @@ class World:
     def pass_s(self, seconds: float) -> None:
         self.now = Nanos(self.now + round(seconds * NS_PER_S))
 
-    def await_events(self, count: int) -> None:
-        with self.happened:
-            assert self.happened.wait_for(lambda: len(self.events) >= count, TIMEOUT_S)
-
     def _tell(self, event: TierAlarm | TierDeleted) -> None:
-        with self.happened:
-            self.events.append(event)
-            self.happened.notify_all()
+        self.events.append(event)
 
 
 def payloads(place: str | Path) -> list[bytes]:

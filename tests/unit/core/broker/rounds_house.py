@@ -25,9 +25,6 @@ GROUPS = {
     "gold": Group("gold", Limit(rates(100))),
     "trial": Group("trial", Limit(rates(1000))),
 }
-#: More than two pieces of so many.
-PIECE = 10
-MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * PIECE + 5)}
 
 
 @dataclass
@@ -99,11 +96,6 @@ class House:
     def logged(self, group: str = "gold") -> ShareRow:
         """The row of the newest record."""
         return next(row for row in self.log[-1] if row.usage.group == group)
-
-    def logged_total(self) -> int:
-        """What the log says was admitted of gold since the start."""
-        rows = (row for record in self.log for row in record if row.usage.group == "gold")
-        return max(row.admitted_total.messages for row in rows)
 
 
 def wanted(row: UsageRow) -> float:
