@@ -66,7 +66,7 @@ def rates_of(wanted: Floats, quota: Floats) -> Rates:
 
 def rows_per_s(groups: list[GroupWindows], scenario: Scenario | None) -> float:
     """Rows that a second of processor time judges, or replays and judges."""
-    evaluator = Evaluator(ROUND_MS, ROUND_MS, ())
+    evaluator = Evaluator(ROUND_MS, ROUND_MS)
     begun = time.process_time()
     found = groups if scenario is None else replay(groups, scenario, ROUND_MS, ROUND_MS)
     list(evaluator.judged(map(Joined.alone, found)))

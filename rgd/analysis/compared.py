@@ -11,7 +11,7 @@ from rgd.analysis.findings import Finding
 _PAIRS: Final = (*map(wording.rate, ("wanted", "admitted")), wording.LOWEST_MEAN, wording.STARVED)
 #: Headings of the table; `rows` gives the cells. The first three are words.
 COLUMNS: Final = (
-    *("group", "kind", "dimension"),
+    *wording.NAMES,
     *(name for heading, _, _ in _PAIRS for name in (heading, "then")),
 )
 

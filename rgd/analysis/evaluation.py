@@ -17,7 +17,7 @@ from rgd.analysis.replay import replay
 from rgd.analysis.row_columns import DIMENSIONS
 from rgd.analysis.scenarios import AS_LOGGED, Scenario
 from rgd.analysis.window_tables import write
-from rgd.analysis.windows import GroupWindows, Joined, join, rows_of
+from rgd.analysis.windows import GroupWindows, Joined, join, sliced
 
 #: Pieces that are judged together, if no group has more.
 EVALUATED_PIECES: Final = 20_000
@@ -25,21 +25,6 @@ EVALUATED_PIECES: Final = 20_000
 REPLAYED_PIECES: Final = 200_000
 #: Brokers in windows that are replayed at once, if no group has more: some 270 bytes each.
 REPLAYED_ROWS_MAX: Final = 500_000
-
-
-def evaluate(
-    groups: Iterable[Any], window_ms: int, round_ms: float, *, scenarios: Sequence[Scenario] = ()
-) -> Iterator[tuple[list[Any], list[Finding]]]:
-    """Turn pieces into windows, some `pyarrow.Table`s of `schema.WINDOWS`, and findings.
-
-    Args:
-        groups: tables of `schema.PIECES`, each of whole groups by group and kind.
-        window_ms: length of a window.
-        round_ms: length of a round.
-        scenarios: what else is asked, after `AS_LOGGED`.
-    """
-    evaluator = Evaluator(window_ms, round_ms, (AS_LOGGED, *scenarios) if scenarios else ())
-    return map(evaluator.of_pieces, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +44,20 @@ class Evaluator:
 
     window_ms: int
     round_ms: float
-    scenarios: Sequence[Scenario]
+    #: What else is asked, after `AS_LOGGED`.
+    scenarios: Sequence[Scenario] = ()
 
     def of_pieces(self, pieces: Any) -> tuple[list[Any], list[Finding]]:
-        """Windows and findings of some groups' pieces."""
+        """Windows, some `pyarrow.Table`s of `schema.WINDOWS`, and findings.
+
+        Args:
+            pieces: a table of `schema.PIECES`, of whole groups by group and kind.
+        """
         judged = list(self.judged(join(pieces, self.window_ms)))
         groups = [windows for one in judged for windows in one.joined.groups]
         findings = [found for one in judged for found in one.findings]
         lengths = self.window_ms, self.round_ms
-        for scenario in self.scenarios:
+        for scenario in (AS_LOGGED, *self.scenarios) if self.scenarios else ():
             for some in _together(groups, scenario):
                 replayed = map(Joined.alone, replay(groups[some], scenario, *lengths))
                 for found, other in zip(findings[some], self.judged(replayed), strict=True):
@@ -84,7 +74,7 @@ class Evaluator:
             fairness = {of: fairness_of(joined.windows, of, parts) for of in DIMENSIONS}
             findings = [
                 {
-                    of: summarise(windows, of, rows_of(fairness[of], rows), *lengths)
+                    of: summarise(windows, of, sliced(fairness[of], rows), *lengths)
                     for of in DIMENSIONS
                     if windows.rates[of].is_used
                 }

@@ -182,13 +182,13 @@ class Job:
         scenarios = self.asked.scenarios
 
         def run(bucket: int, packets: Iterable[Packet]) -> Iterator[bytes]:
-            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, evaluate
+            from rgd.analysis.evaluation import EVALUATED_PIECES, REPLAYED_PIECES, Evaluator
             from rgd.analysis.output import WindowFiles
 
             files = None if windows is None else WindowFiles(windows, bucket)
             stats: list[Any] = []
             findings: list[Any] = []
-            lengths = window_ms, timing.round_ms
+            evaluator = Evaluator(window_ms, timing.round_ms, scenarios)
 
             def pieces() -> Iterator[bytes]:
                 known = set[tuple[str, str]]()
@@ -202,7 +202,7 @@ class Job:
 
             def tables() -> Iterator[Any]:
                 groups = unpacked(pieces(), REPLAYED_PIECES if scenarios else EVALUATED_PIECES)
-                for made, found in evaluate(groups, *lengths, scenarios=scenarios):
+                for made, found in map(evaluator.of_pieces, groups):
                     findings.extend(found)
                     yield from made
 

@@ -17,9 +17,6 @@ from rgd.analysis.schema import PIECES, Columns
 #: Written into rgd-lake.json; another number is another lake.
 LAKE_VERSION: Final = 2
 
-#: What reports read, as `rgd.analysis.lake_reader` says; not for others, so that its columns may change.
-MINUTES: Final = "minutes"
-
 #: By name: what a `row` is, and the `columns`, each with Spark's type and its meaning.
 LAKE: Final[Mapping[str, Any]] = tomllib.loads(
     files(__package__).joinpath("lake.toml").read_text(encoding="utf-8")
@@ -27,8 +24,8 @@ LAKE: Final[Mapping[str, Any]] = tomllib.loads(
 
 
 def columns_of(table: str) -> Columns:
-    """A table's columns with their Spark types."""
-    if table == MINUTES:
+    """A table's columns with their Spark types; `minutes` are for reports alone, so that its columns may change."""
+    if table == "minutes":
         return PIECES
     return {name: kind for name, (kind, _) in LAKE[table]["columns"].items()}
 

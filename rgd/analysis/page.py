@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rgd.analysis import compared, figures, heat, what_if, window_tables, wording
+from rgd.analysis import compared, figures, heat, what_if_wording, window_tables, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
 from rgd.analysis.clocks import ERRORS_LISTED_MAX
 from rgd.analysis.findings import Finding, worst_first
 from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
-from rgd.analysis.page_tables import NAMES, Table
+from rgd.analysis.page_tables import Table
 from rgd.analysis.row_columns import Floats
+from rgd.analysis.wording import NAMES
 from rgd.version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Section:
         steps = [wording.step_row(step, finding["dimension"]) for step in finding["steps"]]
         heads = ("time (UTC)", "cause", "what changed", "fair again")
         brokers = [([one["broker"]], one | dimension) for one in finding["brokers"]]
-        entries = [{"scenario": what_if.LOGGED, "change": None}, *finding["what_if"]]
+        entries = [{"scenario": what_if_wording.LOGGED, "change": None}, *finding["what_if"]]
         asked = finding["what_if"] and finding["quota"] is not None
         scenarios = [([one["scenario"]], finding | one) for one in entries if asked]
         return [
@@ -105,7 +106,7 @@ def render(
             )
             for title, anchor, asked in (
                 ("Then and now", "compared", compared),
-                ("What if", "what-if", what_if),
+                ("What if", "what-if", what_if_wording),
             )
         ],
         sections=sections,

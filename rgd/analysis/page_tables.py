@@ -2,13 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from rgd.analysis.findings import Finding
 from rgd.analysis.wording import FAIR_JAIN, REFUSED_BY, Column
-
-#: What a table of groups has before its figures.
-NAMES: Final = ("group", "kind", "dimension")
 
 
 class Figure(str):

@@ -22,7 +22,7 @@ import numpy as np
 
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.presence import SILENT_ROUNDS_MIN
-from rgd.analysis.row_columns import AMOUNTS, DIMENSIONS, POLICY_NAMES, Floats, Names, Table
+from rgd.analysis.row_columns import AMOUNTS, DIMENSIONS, POLICY_NAMES, Floats, Series, Table
 from rgd.analysis.schema import PIECES, arrow
 from rgd.core.exchange.columns import Ints
 
@@ -92,7 +92,7 @@ def split_at_borders(
     return stretch, window, begin, end
 
 
-def reduce_rows(rows: Table, names: Names, window_ms: int, round_ms: float) -> Any:
+def reduce_rows(rows: Table, names: Series, window_ms: int, round_ms: float) -> Any:
     """Reduce rows (`row_columns.rows_of`) to a `pyarrow.Table` of `PIECES`.
 
     A row of several rounds is of a broker that stood still in it. What it counted is put in the first

@@ -14,7 +14,7 @@ from rgd.analysis.continuity import Continuity
 from rgd.analysis.discovery import Segment
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
-from rgd.analysis.row_columns import Names, note_totals, rows_of
+from rgd.analysis.row_columns import Series, note_totals, rows_of
 from rgd.analysis.segments import Contents, Damage, Logged, read_segment
 
 #: Rows that are reduced together; the pieces of one window merge later, however they were divided.
@@ -41,7 +41,7 @@ class Reducer:
         """
         self._contents = contents
         self._continuity = Continuity(contents, round_ms)
-        self._names = Names(groups)
+        self._names = Series(groups)
         self._lengths = window_ms, round_ms
 
     def records(self, found: Iterable[Logged | Damage]) -> Iterator[Logged]:

@@ -19,7 +19,7 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import compared, figures, output, what_if, window_tables, wording
+from rgd.analysis import compared, figures, output, what_if_wording, window_tables, wording
 from rgd.analysis.asked import EVERYTHING, Asked, check_found
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment, find_segments, segments_within
@@ -71,8 +71,8 @@ class Summary:
         groups = worst_first(self.groups)[:top] if top else self.groups
         known = (wording.COLUMNS, [wording.table_row(group) for group in groups])
         return (
-            [known, (what_if.COLUMNS, scenarios)]
-            if (scenarios := what_if.rows(self.groups))
+            [known, (what_if_wording.COLUMNS, scenarios)]
+            if (scenarios := what_if_wording.rows(self.groups))
             else [known]
         )
 
@@ -87,7 +87,7 @@ class Summary:
         return [
             *wording.sentences(self.groups, self.facts, self.tenants),
             *compared.sentences(self.groups),
-            *what_if.sentences(self.groups),
+            *what_if_wording.sentences(self.groups),
         ]
 
     @property

@@ -27,7 +27,7 @@ AMOUNTS: Final = tuple(
     f"{amount}_{dimension}" for amount in ("admitted", "wanted") for dimension in DIMENSIONS
 )
 
-#: What names a series, in the order of `Names.known`.
+#: What names a series, in the order of `Series.known`.
 SERIES_NAMES: Final = ("broker", "incarnation", "group", "kind")
 KIND_NAMES: Final = [kind.value for kind in KINDS]
 POLICY_NAMES: Final = [policy.value for policy in POLICIES]
@@ -35,7 +35,7 @@ POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 _SHORT_MAX: Final = np.iinfo(np.int16).max
 
 
-class Names:
+class Series:
     """The series of one segment: their names by number, and the newest totals of each."""
 
     def __init__(self, groups: frozenset[str] = frozenset()) -> None:
@@ -114,7 +114,7 @@ def numbered(column: Any) -> tuple[tuple[str, ...], Ints]:
     return tuple(names[used].tolist()), number[codes]
 
 
-def rows_of(records: Sequence[Logged], names: Names) -> Table:
+def rows_of(records: Sequence[Logged], names: Series) -> Table:
     """The rows of some records, in the order of their series and then of time.
 
     Returns:
@@ -157,7 +157,7 @@ def _by_series(series: Ints, count: int) -> Ints:
     return order[np.count_nonzero(series < 0) :]
 
 
-def note_totals(rows: Table, names: Names, gaps: Mapping[int, Gap]) -> None:
+def note_totals(rows: Table, names: Series, gaps: Mapping[int, Gap]) -> None:
     """Count what is missing in gaps in which totals grew, and keep the newest totals.
 
     Args:

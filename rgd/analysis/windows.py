@@ -99,8 +99,8 @@ class Joined:
         """Groups by where their windows begin and end, and their names, kinds and refusals."""
         groups = []
         for both, (group, kind, refused_by) in zip(pairwise(begins), names, strict=True):
-            rates = {of: rows_of(one, slice(*both)) for of, one in windows.rates.items()}
-            own = rows_of(windows, slice(*both))
+            rates = {of: sliced(one, slice(*both)) for of, one in windows.rates.items()}
+            own = sliced(windows, slice(*both))
             groups.append(replace(own, group=group, kind=kind, rates=rates, refused_by=refused_by))
         return cls(windows, tuple(groups))
 
@@ -190,7 +190,7 @@ def _joined(
     return windows, [*np.unique(grid.begin).tolist(), len(grid.numbers)]
 
 
-def rows_of(arrays: ArraysT, rows: slice) -> ArraysT:
+def sliced(arrays: ArraysT, rows: slice) -> ArraysT:
     """Some windows of a dataclass; what is not by windows stays."""
     whole: Any = arrays
     kept = (field.name for field in fields(whole) if field.name not in WHOLE)

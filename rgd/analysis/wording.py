@@ -101,8 +101,10 @@ SCENARIOS: Final[tuple[Column, ...]] = (
     LOWEST_MEAN,
     STARVED,
 )
+#: What names a row of groups, before its figures.
+NAMES: Final = ("group", "kind", "dimension")
 #: Headings of the table of groups; `table_row` gives the cells.
-COLUMNS: Final = ("group", "kind", "dimension", *(heading for heading, _, _ in GROUPS))
+COLUMNS: Final = (*NAMES, *(heading for heading, _, _ in GROUPS))
 
 #: Groups that the sentences name; the table has them all.
 NAMED_MAX: Final = 3
@@ -114,7 +116,7 @@ FAIR_JAIN: Final = 0.95
 def table_row(finding: Finding) -> tuple[str, ...]:
     """The cells of one group, kind and dimension."""
     figures = (text(finding) for _, _, text in GROUPS)
-    return finding["group"], finding["kind"], finding["dimension"], *figures
+    return *(finding[name] for name in NAMES), *figures
 
 
 def groups_of(tenant: Finding) -> str:

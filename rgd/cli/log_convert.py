@@ -32,12 +32,10 @@ def convert(
 ) -> None:
     """Convert logs to Parquet, by day: usage, refusals by level, rounds, policies, segments."""
     from rgd.analysis.convert import convert_logs
+    from rgd.analysis.figures import count
 
     within = time_range(from_time, to_time)
     with progress_line() as tell:
         done = convert_logs(logs, out, master=master, within=within, progress=tell)
-    print(
-        printable(
-            f"{out}: {done.segments} segments with {done.rows} rows converted, {done.unchanged} had been or have no entry yet"
-        )
-    )
+    made = f"{count(done.segments, 'segment')} with {count(done.rows, 'row')} converted"
+    print(printable(f"{out}: {made}, {done.unchanged} had been or have no entry yet"))

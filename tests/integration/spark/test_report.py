@@ -19,7 +19,7 @@ from rgd.analysis.errors import DuplicateLog, NoLog, NothingLogged
 from rgd.analysis.report import DRAWN_MAX, PLOTTED_MAX, Summary, run_report
 from rgd.analysis.scenarios import parse
 from rgd.analysis.schema import WINDOWS
-from rgd.analysis.what_if import CAVEAT
+from rgd.analysis.what_if_wording import CAVEAT
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot

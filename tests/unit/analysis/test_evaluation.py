@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rgd.analysis.evaluation import evaluate
+from rgd.analysis.evaluation import Evaluator
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.scenarios import parse
 from tests.support.log_maker import LogMaker, Usage
@@ -21,8 +21,8 @@ ReadLogs = Callable[..., Any]
 def findings(table: pa.Table, *, pieces_max: int) -> dict[str, dict[str, Any]]:
     """What is found about each group."""
     scenarios = parse(["policy=steal,brokers=5"])
-    evaluated = evaluate(whole_groups(table, pieces_max), 1000, 1000.0, scenarios=scenarios)
-    made = [one for _, found in evaluated for one in found]
+    evaluator = Evaluator(1000, 1000.0, scenarios)
+    made = [one for of in whole_groups(table, pieces_max) for one in evaluator.of_pieces(of)[1]]
     by_name = {f"{one['group']} {one['dimension']}": one for one in made}
     assert len(by_name) == len(made)
     return by_name

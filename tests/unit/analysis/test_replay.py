@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rgd.analysis.evaluation import evaluate
+from rgd.analysis.evaluation import Evaluator
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.replay import replay
 from rgd.analysis.row_columns import Floats
@@ -49,8 +49,8 @@ def logs(tmp_path: Path, read_logs: ReadLogs) -> Any:
 
 def found(logs: Any, *scenarios: str) -> dict[str, dict[str, Any]]:
     """What is found of the only group, as logged and by each scenario."""
-    evaluated = evaluate(whole_groups(logs.pieces, 1), 1000, 1000.0, scenarios=parse([*scenarios]))
-    [(_, [finding])] = evaluated
+    [pieces] = whole_groups(logs.pieces, 1)
+    _, [finding] = Evaluator(1000, 1000.0, parse([*scenarios])).of_pieces(pieces)
     return {one["scenario"]: one for one in finding["what_if"]}
 
 

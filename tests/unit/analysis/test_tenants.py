@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from rgd.analysis.discovery import Segment
-from rgd.analysis.evaluation import evaluate
+from rgd.analysis.evaluation import Evaluator
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.packets import whole_groups
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.tenants import by_tenant, groups_by_tenant, merged_attached
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
@@ -75,7 +74,7 @@ def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Pat
     attached = merged_attached(pair for one in stats for pair in one.contents.attached)
     assert attached["tenant:acme"] == ["gold", "tin"]
     assert attached["namespace:small"] == ["silver", "tin"]
-    found = [one for _, all_ in evaluate(whole_groups(pieces, 9), 1000, 1000.0) for one in all_]
+    _, found = Evaluator(1000, 1000.0).of_pieces(pieces)
     assert {one["dimension"]: one["refused_by"] for one in found} == {
         "messages": {"broker": 20, "resource_group": 60},
         "bytes": {"broker": 40, "resource_group": 120},
