@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, read
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.plane_errors import Missing
@@ -100,7 +100,7 @@ class Backlogs:
             await asyncio.sleep(0)
         return json_reply(answers)
 
-    @Endpoint("GET", _TOPIC, Scope.READ, {200: BacklogView}, (404,))
+    @read(_TOPIC, BacklogView, 404)
     async def get(self, call: Call) -> Reply:
         """A topic's backlog, its oldest message as the last check found it, and its quota."""
         topic = _topic_of(call)
@@ -115,7 +115,7 @@ class Backlogs:
         self._door.withdraw(Source.PUSHED, (_topic_of(call),))
         return NO_CONTENT
 
-    @Endpoint("GET", _EVICTIONS, Scope.READ, {200: a_page(EvictionView)}, query=(Page,))
+    @read(_EVICTIONS, a_page(EvictionView), query=(Page,))
     async def evictions(self, call: Call) -> Reply:
         """What is to be skipped: a page of topics, each subscription an entry."""
         return await page_reply(call, _EVICTIONS, self._door.evicting(), self._evictions)

@@ -29,12 +29,12 @@ class BodyBudget:
 class HeldBody:
     """The bytes of one body."""
 
-    __slots__ = ("_budget", "_taken")
+    __slots__ = ("_budget", "taken")
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
         #: Bytes that the budget has given.
-        self._taken = 0
+        self.taken = 0
 
     def grow_to(self, count: int) -> None:
         """Take what a body of so many bytes lacks, until it is done with.
@@ -43,19 +43,19 @@ class HeldBody:
             Overloaded: there are not so many left; nothing was taken.
         """
         budget = self._budget
-        more = max(0, count - FREE_BYTES - self._taken)
+        more = max(0, count - FREE_BYTES - self.taken)
         if more and budget.used + more > budget.bytes_max:
             raise Overloaded(
                 f"bodies of {budget.used} bytes are in work already, of at most {budget.bytes_max} "
                 "(http.bodies_max_bytes); come back"
             )
         budget.used += more
-        self._taken += more
+        self.taken += more
 
     def free(self, _work: object = None) -> None:
         """Give the bytes back. Idempotent; may be called where work ends (`asyncio.Task.add_done_callback`)."""
-        self._budget.used -= self._taken
-        self._taken = 0
+        self._budget.used -= self.taken
+        self.taken = 0
 
 
 class UnreadAnswers:

@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._left: list[bytes] = []
         self._left_bytes = self._needed_bytes = 0
         #: The budget's bytes of a large body until it is answered or its work has them, and the time that it has to come.
-        self._body: HeldBody | None = None
+        self._body = HeldBody(lanes.bodies)
         self._body_timer: asyncio.TimerHandle | None = None
         #: The request whose body comes in chunks, while it is incomplete.
         self._chunked: tuple[Head, ChunkedBody] | None = None
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
         self._chunked = None
         if self._work is not None:
             self._work.cancel()
-        self._free_body()
+        self._body.free()
 
     # What the guard and the server call.
 
@@ -271,11 +271,4 @@ class Connection(asyncio.Protocol):
     def _hold_body(self, count: int) -> None:
         """Have the body's bytes of the budget."""
         if count > FREE_BYTES:
-            if self._body is None:
-                self._body = HeldBody(self._lanes.bodies)
             self._body.grow_to(count)
-
-    def _free_body(self) -> None:
-        if self._body is not None:
-            self._body.free()
-            self._body = None

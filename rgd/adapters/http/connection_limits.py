@@ -84,9 +84,9 @@ class ConnectionLimits:
         self._idle: OrderedDict[Admission, None] = OrderedDict()
         self._probing: OrderedDict[Admission, None] = OrderedDict()
         #: Connections refused so far, by the limit that they were beyond.
-        self.refused: Counter[Refused] = Counter()
+        self.refused: Counter[Refused] = Counter(dict.fromkeys(Refused, 0))
         #: Connections closed early so far, by the reason.
-        self.closed: Counter[Closed] = Counter()
+        self.closed: Counter[Closed] = Counter(dict.fromkeys(Closed, 0))
 
     @property
     def open(self) -> int:

@@ -105,3 +105,14 @@ def answered(calls: object) -> Iterator[Endpoint]:
     """The calls that an object answers."""
     for name, endpoint in described(type(calls)).items():
         yield replace(endpoint, handler=getattr(calls, name))
+
+
+def read(path: str, shown: Any, *errors: int, query: tuple[type[Struct], ...] = ()) -> Endpoint:
+    """A GET that shows something to whoever has the scope `read`."""
+    return Endpoint("GET", path, Scope.READ, {200: shown}, errors, query=query)
+
+
+def change(method: str, path: str, *errors: int, shown: Any = None, **more: Any) -> Endpoint:
+    """What needs the scope `admin`: done without a word (204), or with something to show."""
+    answers = {204: None} if shown is None else {200: shown}
+    return Endpoint(method, path, Scope.ADMIN, answers, errors, **more)

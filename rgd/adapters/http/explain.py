@@ -13,13 +13,12 @@ from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rgd.adapters.http.acquire import full_names
 from rgd.adapters.http.bodies import AKind, Name
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import read
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.strict import QueryReader
 from rgd.core.buckets.decision import Request
 from rgd.core.units import Kind
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 from rgd.views.model import ExplainView
 from rgd.views.why_words import words_of
 
@@ -43,7 +42,7 @@ class Explain:
     def __init__(self, daemon: Daemon) -> None:
         self._explain = daemon.explain
 
-    @Endpoint("GET", "/v1/explain", Scope.READ, {200: ExplainView}, query=(ExplainQuery,))
+    @read("/v1/explain", ExplainView, query=(ExplainQuery,))
     async def answer(self, call: Call) -> Reply:
         """Why is a name limited? Every limit that applies, in the order of decision."""
         view = self._explain(_name_of(call.query))

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from typing_extensions import override
 
-from rgd.adapters.http.byte_limits import FREE_BYTES
+from rgd.adapters.http.byte_limits import FREE_BYTES, HeldBody
 from rgd.adapters.http.chunks import ChunkedBody
 from rgd.adapters.http.connection import (
     CLOSED,
@@ -222,7 +222,7 @@ class Lane(Connection):
     def _end_with(self, head: Head, reply: Reply) -> None:
         """Refuse a request whose body is not whole; nothing after it can be read."""
         self._end_partial()
-        self._free_body()
+        self._body.free()
         self._chunked = None
         self._lanes.gate.observe(head.route, reply.status, 0.0)
         self._write(head, reply, is_last=True)
@@ -254,10 +254,10 @@ class Lane(Connection):
         self._begin_request()
         self._why_not |= IN_WORK
         work = self._lanes.start(self._work_on(head, answer, began))
-        if self._body is not None:
+        if self._body.taken:
             # Given back where the work ends, however it ends.
             work.add_done_callback(self._body.free)
-            self._body = None
+            self._body = HeldBody(self._lanes.bodies)
         # Whoever administers is not stopped half way; items of an array are questions of their own.
         self._work = None if head.scope is Scope.ADMIN else work
 
@@ -309,8 +309,8 @@ class Lane(Connection):
         """Count an answer and write it."""
         gate = self._lanes.gate
         gate.observe(head.route, reply.status, gate.clock() - began)
-        if self._body is not None:
-            self._free_body()
+        if self._body.taken:
+            self._body.free()
         if self._why_not & CLOSED:
             return
         status, body, headers, content_type = reply

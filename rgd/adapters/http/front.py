@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
-from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
+from rgd.adapters.http.connection_limits import ConnectionLimits
 from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.forward import Forward
 from rgd.adapters.http.gate import Gate
@@ -106,27 +106,17 @@ class Front:
 
     def samples(self) -> list[Sample]:
         """The door's figures as they stand now (docs/metrics.md)."""
-        connections, unread = self._bounds.connections, self._bounds.unread
-        shadow = self._hot.shadow
+        connections, shadow = self._bounds.connections, self._hot.shadow
+        counts: dict[str, Mapping[Any, int]] = {
+            "rgd_http_connections_refused_total": connections.refused,
+            "rgd_http_connections_closed_total": connections.closed,
+            "rgd_http_shadow_total": shadow.counts if shadow else {},
+            "rgd_http_unauthorised_total": self._gate.unauthorised,
+        }
         return [
             Sample("rgd_http_connections", (), connections.open),
-            *(
-                Sample("rgd_http_connections_refused_total", (why,), connections.refused[why])
-                for why in Refused
-            ),
-            *(
-                Sample("rgd_http_connections_closed_total", (why,), connections.closed[why])
-                for why in Closed
-            ),
-            *(
-                Sample("rgd_http_shadow_total", (what,), count)
-                for what, count in (shadow.counts.items() if shadow else ())
-            ),
-            *(
-                Sample("rgd_http_unauthorised_total", (why,), count)
-                for why, count in self._gate.unauthorised.items()
-            ),
-            Sample("rgd_http_unread_bytes", (), unread.total),
+            *(Sample(name, (of,), count) for name in counts for of, count in counts[name].items()),
+            Sample("rgd_http_unread_bytes", (), self._bounds.unread.total),
             Sample("rgd_http_body_bytes", (), self._bodies.used),
         ]
 

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import Endpoint, change, read
 from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
@@ -49,7 +49,7 @@ class Groups:
         #: Held while groups are changed in part, deleted or attached to: who looks before it writes, or after.
         self._writing = writing
 
-    @Endpoint("GET", GROUPS, Scope.READ, {200: a_page(GroupView)}, query=(Page,))
+    @read(GROUPS, a_page(GroupView), query=(Page,))
     async def list(self, call: Call) -> Reply:
         """A page of groups by name: quota, share, usage map.
 
@@ -62,13 +62,13 @@ class Groups:
             for view in self._daemon.groups(names[at : at + GROUPS_AT_ONCE]):
                 yield view.group, (view,)
 
-    @Endpoint("GET", ONE_GROUP, Scope.READ, {200: GroupView}, (404,))
+    @read(ONE_GROUP, GroupView, 404)
     async def get(self, call: Call) -> Reply:
         """One group: quota, this broker's share, every row of the usage map."""
         name = check_entity(call.path["group"], "group")
         return json_reply(self._daemon.group(name))
 
-    @Endpoint("PUT", ONE_GROUP, Scope.ADMIN, {200: GroupView}, (409,), body=GroupBody)
+    @change("PUT", ONE_GROUP, 409, shown=GroupView, body=GroupBody)
     async def put(self, call: Call) -> Reply:
         """Create a group, or replace it whole; the answer is the group in force here."""
         name = check_entity(call.path["group"], "group")
@@ -94,7 +94,7 @@ class Groups:
             await self._daemon.change(GROUP + name, merge)
             return json_reply(self._daemon.group(name), status=200 if was_there else 201)
 
-    @Endpoint("DELETE", ONE_GROUP, Scope.ADMIN, {204: None}, (404, 409))
+    @change("DELETE", ONE_GROUP, 404, 409)
     async def delete(self, call: Call) -> Reply:
         """Delete a group that nothing is attached to."""
         name = check_entity(call.path["group"], "group")
@@ -102,7 +102,7 @@ class Groups:
             await self._daemon.delete_group(name)
         return NO_CONTENT
 
-    @Endpoint("GET", BROKERS, Scope.READ, {200: a_page(BrokerView)}, query=(Page,))
+    @read(BROKERS, a_page(BrokerView), query=(Page,))
     async def brokers(self, call: Call) -> Reply:
         """A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects."""
         return await page_reply(call, BROKERS, self._daemon.broker_names(), self._members)

@@ -11,13 +11,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import ArrayOf, ResponseSpec, read
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply, encode, json_reply
 from rgd.core.policies.names import check_entity
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 from rgd.ports.live_door import LiveDoor
 from rgd.views.live_model import EventView, LiveGroupView, LiveView, PressureView
 
@@ -41,17 +40,17 @@ class Live:
         self._waiting: set[asyncio.Timeout] = set()
         self._is_draining = False
 
-    @Endpoint("GET", LIVE, Scope.READ, {200: ResponseSpec(LiveView, also=EVENT_STREAM)})
+    @read(LIVE, ResponseSpec(LiveView, also=EVENT_STREAM))
     async def view(self, _call: Call) -> Reply:
         """The whole cluster as this daemon knows it; with Accept: text/event-stream, a stream of it, one each round."""
         return Reply(200, self._written(self._door.view())[0])
 
-    @Endpoint("GET", f"{LIVE_GROUPS}/{{group}}", Scope.READ, {200: LiveGroupView}, (404,))
+    @read(f"{LIVE_GROUPS}/{{group}}", LiveGroupView, 404)
     async def group(self, call: Call) -> Reply:
         """One group with all its brokers, and its last ten minutes."""
         return json_reply(self._door.group(check_entity(call.path["group"], "group")))
 
-    @Endpoint("GET", LIVE_GROUPS, Scope.READ, {200: a_page(PressureView)}, query=(Page,))
+    @read(LIVE_GROUPS, a_page(PressureView), query=(Page,))
     async def groups(self, call: Call) -> Reply:
         """A page of groups by name, with the rows that they have in /v1/live."""
         names = self._daemon.snapshot().groups
@@ -60,7 +59,7 @@ class Live:
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[object]]]:
         return ((name, self._door.rows(name)) for name in names)
 
-    @Endpoint("GET", "/v1/live/events", Scope.READ, {200: ArrayOf(EventView)})
+    @read("/v1/live/events", ArrayOf(EventView))
     async def events(self, _call: Call) -> Reply:
         """The last events of the daemon's log, oldest first."""
         return json_reply(self._door.events())

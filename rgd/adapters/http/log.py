@@ -10,12 +10,11 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint
+from rgd.adapters.http.endpoint import ArrayOf, change, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder, QueryReader
 from rgd.core.policies.names import check_entity
-from rgd.ports.door import Scope
 from rgd.ports.log_door import (
     ENTRIES_BYTES_MAX,
     ENTRIES_MAX,
@@ -31,28 +30,17 @@ NUMBER_MAX: Final = (1 << 63) - 1
 
 CURSOR: Final = "/v1/log/cursors/{cursor}"
 
-_NUMBER: Final = f"an integer from 0 to {NUMBER_MAX}"
+ANumber = Annotated[
+    int, Meta(ge=0, le=NUMBER_MAX, description=f"an integer from 0 to {NUMBER_MAX}")
+]
 
 
 class EntriesQuery(Struct, forbid_unknown_fields=True):
     """Where to begin, and how much to show."""
 
-    index: (
-        Annotated[
-            int, Meta(ge=0, le=NUMBER_MAX, title="Begin there; default 0.", description=_NUMBER)
-        ]
-        | UnsetType
-    ) = UNSET
+    index: Annotated[ANumber, Meta(title="Begin there; 0 by default.")] | UnsetType = UNSET
     time: (
-        Annotated[
-            int,
-            Meta(
-                ge=0,
-                le=NUMBER_MAX,
-                title="Begin at the first entry at or after this, ms since 1970.",
-                description=_NUMBER,
-            ),
-        ]
+        Annotated[ANumber, Meta(title="Begin at the first entry from then on, ms since 1970.")]
         | UnsetType
     ) = UNSET
     cursor: Annotated[str, Meta(title="Begin where this reader acknowledged.")] | UnsetType = UNSET
@@ -101,9 +89,7 @@ class Log:
     def __init__(self, door: LogDoor) -> None:
         self._door = door
 
-    @Endpoint(
-        "GET", "/v1/log/entries", Scope.READ, {200: EntriesView}, (403, 404), query=(EntriesQuery,)
-    )
+    @read("/v1/log/entries", EntriesView, 403, 404, query=(EntriesQuery,))
     async def entries(self, call: Call) -> Reply:
         """Entries of the usage log from an index, a time or a cursor, oldest first."""
         query = _query.read(call.query)
@@ -111,18 +97,18 @@ class Log:
         view = await self._door.entries(self._start(query), query.limit, expose=expose)
         return json_reply(view)
 
-    @Endpoint("GET", "/v1/log/cursors", Scope.READ, {200: ArrayOf(CursorView)})
+    @read("/v1/log/cursors", ArrayOf(CursorView))
     async def cursors(self, _call: Call) -> Reply:
         """How far the readers of the usage log have come, and what they hold back."""
         return json_reply(self._door.cursors())
 
-    @Endpoint("PUT", CURSOR, Scope.ADMIN, {200: CursorView}, (409,), body=CursorBody)
+    @change("PUT", CURSOR, 409, shown=CursorView, body=CursorBody)
     async def acknowledge(self, call: Call) -> Reply:
         """Acknowledge entries of the usage log: retention need not wait for them."""
         name = check_entity(call.path["cursor"], "cursor")
         return json_reply(await self._door.acknowledge(name, _body.decode(call.body).index))
 
-    @Endpoint("DELETE", CURSOR, Scope.ADMIN, {204: None}, (404,))
+    @change("DELETE", CURSOR, 404)
     async def forget(self, call: Call) -> Reply:
         """Forget a reader of the usage log."""
         await self._door.forget(check_entity(call.path["cursor"], "cursor"))

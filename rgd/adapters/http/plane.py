@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from rgd.adapters.http import openapi
-from rgd.adapters.http.endpoint import Endpoint, answered
+from rgd.adapters.http.endpoint import answered, read
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import reply_to_any
@@ -120,7 +120,7 @@ class Plane:
         finally:
             self._reads -= 1
 
-    @Endpoint("GET", "/openapi.json", Scope.READ, {200: dict[str, Any]})
+    @read("/openapi.json", dict[str, Any])
     async def describe(self, _call: Call) -> Reply:
         """This description, OpenAPI 3.1."""
         return Reply(body=self.description)

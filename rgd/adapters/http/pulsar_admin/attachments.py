@@ -7,7 +7,7 @@ attached to the very place.
 
 import asyncio
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
 from rgd.adapters.http.pulsar_admin.resource_groups import MISSING
@@ -15,7 +15,6 @@ from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.records import NAMESPACE, TENANT, TOPIC, value_in
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 
 
 class AttachmentCalls:
@@ -27,7 +26,7 @@ class AttachmentCalls:
         #: A group that is attached to and one that is deleted are two records: one write at a time.
         self._writing = writing
 
-    @Endpoint("GET", "/resourcegroup", Scope.READ, {200: str}, (404, 412))
+    @read("/resourcegroup", str, 404, 412)
     async def get(self, call: Call) -> Reply:
         """The group of {place}: its bare name, without quotes as in Pulsar, or nothing."""
         named, snapshot = self._naming(call), self._daemon.snapshot()
@@ -35,7 +34,7 @@ class AttachmentCalls:
         # As Pulsar: text without quotes, whatever the content type says.
         return Reply(body=str(value_in(snapshot, _key(named)) or "").encode())
 
-    @Endpoint("POST", "/resourcegroup/{group}", Scope.ADMIN, {204: None}, (409, 412))
+    @change("POST", "/resourcegroup/{group}", 409, 412)
     async def attach(self, call: Call) -> Reply:
         """Put {place} into a group, in place of the one it was in."""
         named = self._naming(call)
@@ -46,7 +45,7 @@ class AttachmentCalls:
             raise PreconditionFailed(MISSING) from None
         return NO_CONTENT
 
-    @Endpoint("DELETE", "/resourcegroup", Scope.ADMIN, {204: None}, (404, 409, 412))
+    @change("DELETE", "/resourcegroup", 404, 409, 412)
     async def detach(self, call: Call) -> Reply:
         """Take {place} out of its group."""
         named = self._naming(call)

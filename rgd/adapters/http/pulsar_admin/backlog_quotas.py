@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.bodies import (
@@ -32,7 +32,6 @@ from rgd.core.policies.model import (
 from rgd.core.policies.precedence import backlog_quota
 from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value, value_in
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 
 #: The query that says which type is meant.
 TYPE: Final = "backlogQuotaType"
@@ -55,14 +54,7 @@ class BacklogCalls:
         self._daemon = daemon
         self._naming = naming
 
-    @Endpoint(
-        "GET",
-        "/backlogQuotaMap",
-        Scope.READ,
-        {200: BacklogQuotaMap},
-        (404, 412),
-        query=(AppliedQuery,),
-    )
+    @read("/backlogQuotaMap", BacklogQuotaMap, 404, 412, query=(AppliedQuery,))
     async def get(self, call: Call) -> Reply:
         """The backlog quotas of {place}, by what they measure."""
         named, snapshot = self._naming(call), self._daemon.snapshot()
@@ -71,12 +63,12 @@ class BacklogCalls:
             return json_reply(self._applied(snapshot.backlogs, named))
         return json_reply(told(value_in(snapshot, _key(named))))
 
-    @Endpoint(
+    @change(
         "POST",
         "/backlogQuota",
-        Scope.ADMIN,
-        {204: None},
-        (404, 409, 412),
+        404,
+        409,
+        412,
         body=BacklogQuotaBody,
         body_required=False,
         query=(TypeQuery,),
@@ -92,9 +84,7 @@ class BacklogCalls:
         await self._set(named, which, quota)
         return NO_CONTENT
 
-    @Endpoint(
-        "DELETE", "/backlogQuota", Scope.ADMIN, {204: None}, (404, 409, 412), query=(TypeQuery,)
-    )
+    @change("DELETE", "/backlogQuota", 404, 409, 412, query=(TypeQuery,))
     async def delete(self, call: Call) -> Reply:
         """Take away one backlog quota of {place}."""
         named, which = self._naming(call), _type_of(call)

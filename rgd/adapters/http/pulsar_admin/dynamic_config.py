@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
@@ -21,7 +21,6 @@ from rgd.core.policies.model import NOT_SET, UNLIMITED, LocalLimit, Rate, Rates
 from rgd.core.policies.records import LIMIT_BROKER, Value
 from rgd.core.units import Dimension
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 
 _PATH: Final = "/admin/v2/brokers/configuration"
 
@@ -41,17 +40,17 @@ class DynamicConfigCalls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    @Endpoint("GET", _PATH, Scope.READ, {200: list[str]})
+    @read(_PATH, list[str])
     async def names(self, _call: Call) -> Reply:
         """Settings of the broker that may be changed."""
         return json_reply(list(SETTINGS))
 
-    @Endpoint("GET", f"{_PATH}/values", Scope.READ, {200: dict[str, str]})
+    @read(f"{_PATH}/values", dict[str, str])
     async def values(self, _call: Call) -> Reply:
         """Settings of the broker that are set, as text."""
         return json_reply(values_of(self._daemon.snapshot().limits.broker))
 
-    @Endpoint("POST", f"{_PATH}/{{name}}/{{value}}", Scope.ADMIN, {200: str}, (409, 412))
+    @change("POST", f"{_PATH}/{{name}}/{{value}}", 409, 412, shown=str)
     async def put(self, call: Call) -> Reply:
         """Set a setting of every broker."""
         name = call.path["name"]
@@ -64,7 +63,7 @@ class DynamicConfigCalls:
         await self._change(name, rate_over(units))
         return _CHANGED
 
-    @Endpoint("DELETE", f"{_PATH}/{{name}}", Scope.ADMIN, {200: str}, (409, 412))
+    @change("DELETE", f"{_PATH}/{{name}}", 409, 412, shown=str)
     async def delete(self, call: Call) -> Reply:
         """Take away a setting of every broker, set or not."""
         name = call.path["name"]

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import read
 from rgd.adapters.http.paging import WholePage, a_page, names_reply
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
@@ -25,7 +25,6 @@ from rgd.core.policies.model import NOT_SET
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 
 NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
@@ -36,12 +35,12 @@ class NamespaceCalls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    @Endpoint("GET", "/admin/v2/clusters", Scope.READ, {200: list[str]})
+    @read("/admin/v2/clusters", list[str])
     async def clusters(self, _call: Call) -> Reply:
         """The cluster of this daemon."""
         return json_reply([self._daemon.cluster])
 
-    @Endpoint("GET", "/admin/v2/brokers/configuration/runtime", Scope.READ, {200: dict[str, str]})
+    @read("/admin/v2/brokers/configuration/runtime", dict[str, str])
     async def runtime_configuration(self, _call: Call) -> Reply:
         """The cluster's name and the broker's dispatch limit, of all of Pulsar's settings.
 
@@ -50,20 +49,13 @@ class NamespaceCalls:
         limits = dict.fromkeys(SETTINGS, "0") | values_of(self._daemon.snapshot().limits.broker)
         return json_reply({"clusterName": self._daemon.cluster} | limits)
 
-    @Endpoint("GET", "/admin/v2/tenants", Scope.READ, {200: a_page(str)}, query=(WholePage,))
+    @read("/admin/v2/tenants", a_page(str), query=(WholePage,))
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
         return names_reply(call, {*snapshot.attach.tenants, *map(tenant_of, snapshot.existing)})
 
-    @Endpoint(
-        "GET",
-        "/admin/v2/namespaces/{tenant}",
-        Scope.READ,
-        {200: a_page(str)},
-        (404, 412),
-        query=(WholePage,),
-    )
+    @read("/admin/v2/namespaces/{tenant}", a_page(str), 404, 412, query=(WholePage,))
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
@@ -71,7 +63,7 @@ class NamespaceCalls:
             raise Missing("Tenant not found")
         return names_reply(call, (one for one in snapshot.existing if one.startswith(f"{tenant}/")))
 
-    @Endpoint("GET", NAMESPACE, Scope.READ, {200: NamespacePolicies}, (404, 412))
+    @read(NAMESPACE, NamespacePolicies, 404, 412)
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""
         named, snapshot = namespace_named(call), self._daemon.snapshot()

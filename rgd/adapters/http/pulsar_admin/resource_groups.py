@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import WholePage, a_page, names_reply
 from rgd.adapters.http.plane_errors import Missing
@@ -27,7 +27,6 @@ from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
 from rgd.ports.daemon import Daemon
-from rgd.ports.door import Scope
 
 _GROUPS: Final = "/admin/v2/resourcegroups"
 _GROUP: Final = f"{_GROUPS}/{{group}}"
@@ -46,12 +45,12 @@ class ResourceGroupCalls:
         #: As in `attachments`: nothing is attached while it is looked whether something is.
         self._writing = writing
 
-    @Endpoint("GET", _GROUPS, Scope.READ, {200: a_page(str)}, query=(WholePage,))
+    @read(_GROUPS, a_page(str), query=(WholePage,))
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
         return names_reply(call, self._daemon.snapshot().groups)
 
-    @Endpoint("GET", _GROUP, Scope.READ, {200: ResourceGroup}, (404,))
+    @read(_GROUP, ResourceGroup, 404)
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""
         group = self._daemon.snapshot().groups.get(call.path["group"])
@@ -59,7 +58,7 @@ class ResourceGroupCalls:
             raise Missing(MISSING)
         return json_reply(resource_group_of(group))
 
-    @Endpoint("PUT", _GROUP, Scope.ADMIN, {204: None}, (409,), body=ResourceGroupBody)
+    @change("PUT", _GROUP, 409, body=ResourceGroupBody)
     async def put(self, call: Call) -> Reply:
         """Create a group, or change the rates that the body says (as Pulsar)."""
         name = check_entity(call.path["group"], "group")
@@ -72,7 +71,7 @@ class ResourceGroupCalls:
         await self._daemon.change(GROUP + name, merge)
         return NO_CONTENT
 
-    @Endpoint("DELETE", _GROUP, Scope.ADMIN, {204: None}, (404, 409))
+    @change("DELETE", _GROUP, 404, 409)
     async def delete(self, call: Call) -> Reply:
         """Delete a group that nothing is attached to (as Pulsar)."""
         name = call.path["group"]

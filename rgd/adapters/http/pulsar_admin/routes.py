@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from rgd.adapters.http.endpoint import AnyOf, Endpoint, answered
+from rgd.adapters.http.endpoint import AnyOf, Endpoint, answered, change
 from rgd.adapters.http.pulsar_admin.attachments import AttachmentCalls
 from rgd.adapters.http.pulsar_admin.backlog_quotas import BacklogCalls
 from rgd.adapters.http.pulsar_admin.dynamic_config import DynamicConfigCalls
@@ -91,22 +91,14 @@ def _rates(
     shown: dict[int, Any] = {200: AnyOf((form.answer, None))}
     if form is PUBLISH and place.query:
         shown = {200: form.answer, 204: None}
-    is_applied = form is DISPATCH and bool(place.query)
-    yield Endpoint(
-        "GET",
-        path,
-        Scope.READ,
-        shown,
-        (404, 412),
-        summary=f"The {of}",
-        handler=calls.get,
-        query=(AppliedQuery, *place.query) if is_applied else place.query,
-    )
-    change = Endpoint("POST", path, Scope.ADMIN, {204: None}, (404, 409, 412), query=place.query)
-    yield replace(
-        change, summary=f"Set the {of}", handler=calls.put, body=form.body, body_required=False
-    )
-    yield replace(change, method="DELETE", summary=f"Take away the {of}", handler=calls.delete)
+    applied = (AppliedQuery,) if form is DISPATCH and place.query else ()
+    shows = Endpoint("GET", path, Scope.READ, shown, (404, 412), query=(*applied, *place.query))
+    yield replace(shows, summary=f"The {of}", handler=calls.get)
+    errors, query = (404, 409, 412), place.query
+    sets = change("POST", path, *errors, body=form.body, body_required=False, query=query)
+    yield replace(sets, summary=f"Set the {of}", handler=calls.put)
+    unsets = change("DELETE", path, *errors, query=query)
+    yield replace(unsets, summary=f"Take away the {of}", handler=calls.delete)
 
 
 def _at(place: _Place, calls: object) -> Iterator[Endpoint]:

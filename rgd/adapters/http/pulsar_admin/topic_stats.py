@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.endpoint import Endpoint, read
 from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
@@ -101,7 +101,7 @@ class TopicStatsCalls:
         self._door = daemon.backlogs
         self._naming: Naming = topic_named(domain)
 
-    @Endpoint("GET", "/stats", Scope.READ, {200: TopicStatsAnswer}, (404, 412))
+    @read("/stats", TopicStatsAnswer, 404, 412)
     async def stats(self, call: Call) -> Reply:
         """The backlog of {place}, or of one partition."""
         topic = self._naming(call).topic
@@ -110,14 +110,7 @@ class TopicStatsCalls:
             raise _missing("Topic", topic)
         return json_reply(self._shown(stats))
 
-    @Endpoint(
-        "GET",
-        "/partitioned-stats",
-        Scope.READ,
-        {200: PartitionedStatsAnswer},
-        (404, 412),
-        query=(PartitionsQuery,),
-    )
+    @read("/partitioned-stats", PartitionedStatsAnswer, 404, 412, query=(PartitionsQuery,))
     async def partitioned_stats(self, call: Call) -> Reply:
         """The backlogs of the partitions of {place}, together and each."""
         topic = self._naming(call).topic

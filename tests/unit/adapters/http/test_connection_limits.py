@@ -51,7 +51,7 @@ def test_a_reserve_that_is_busy_too_refuses_and_counts() -> None:
         Client(limits).ask()
 
     assert Client(limits).admission is None
-    assert limits.refused == {Refused.CONNECTIONS: 1}
+    assert limits.refused[Refused.CONNECTIONS] == 1
     assert limits.open == 5
 
 
