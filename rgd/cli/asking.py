@@ -9,6 +9,7 @@ The calls themselves are `rgd.adapters.http.client`'s.
 
 # ruff: noqa: PLC0415 -- the client is imported by what calls, so that --help stays fast
 
+import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable
@@ -106,6 +107,20 @@ class Door:
             )
             raise ConfigError(Fault(SOURCE, "--url", expected))
         return asyncio.run(self._ask(calls, self._token(), self._tls() or trust))
+
+    def show(
+        self,
+        calls: Callable[["DaemonClient"], Awaitable[_Answer]],
+        printed: Callable[[_Answer], None],
+        *,
+        as_json: bool,
+    ) -> None:
+        """Make some calls, and print what comes of them: as JSON, or in words."""
+        answer = self.ask(calls)
+        if as_json:
+            print(json.dumps(answer))
+        else:
+            printed(answer)
 
     async def _ask(
         self,

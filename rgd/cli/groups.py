@@ -9,8 +9,7 @@ The shares are this daemon's own view. `rgd.adapters.http.client` makes the call
 
 # ruff: noqa: PLR0913 -- a command's parameters are its options
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -47,15 +46,7 @@ _RATE_HELP: Final = "{} of all brokers together, a second: 500, 5M, 1Gi, or `unl
 @asks
 def list_groups(*, door: Door, as_json: AsJson = False) -> None:
     """Show every group: quota, this daemon's share, state."""
-    views = door.ask(lambda client: client.groups())
-    if as_json:
-        print(json.dumps(views))
-    elif not views:
-        print("no groups; make one with `rgd groups set NAME --publish-messages 1000`")
-    else:
-        columns = ["group", "kind", "messages/s", "share here", "bytes/s", "share here", "state"]
-        rows = [row for view in views for row in _kind_rows(view)]
-        print_columns([*columns, "notes"], rows, text_columns=2)
+    door.show(lambda client: client.groups(), _print_groups, as_json=as_json)
 
 
 @app.command("get")
@@ -63,11 +54,7 @@ def list_groups(*, door: Door, as_json: AsJson = False) -> None:
 def get(group: Group, *, door: Door, as_json: AsJson = False) -> None:
     """Show one group: its fields, its attachments, every broker's part."""
     check_group(group)
-    view = door.ask(lambda client: client.group(group))
-    if as_json:
-        print(json.dumps(view))
-    else:
-        _print_group(view)
+    door.show(lambda client: client.group(group), _print_group, as_json=as_json)
 
 
 _Soft = Annotated[
@@ -139,11 +126,7 @@ def set_group(
     }
     if soft is not None:
         patch["soft"] = soft or None
-    view = door.ask(lambda client: client.patch_group(group, patch))
-    if as_json:
-        print(json.dumps(view))
-    else:
-        _print_group(view)
+    door.show(lambda client: client.patch_group(group, patch), _print_group, as_json=as_json)
 
 
 @app.command("delete")
@@ -156,13 +139,7 @@ def delete(
     """Delete groups without attachments."""
     for group in groups:
         check_group(group)
-
-    async def delete_all(client: "DaemonClient") -> None:
-        for group in groups:
-            await client.delete_group(group)
-            print(f"{group}: deleted")
-
-    door.ask(delete_all)
+    _each(door, groups, lambda client, group: client.delete_group(group), "deleted")
 
 
 @app.command("attach")
@@ -170,28 +147,31 @@ def delete(
 def attach(group: Group, names: Names, *, door: Door) -> None:
     """Attach tenants, namespaces and topics to a group, in place of their previous groups."""
     check_group(group)
-    places = places_of(names)
-
-    async def attach_all(client: "DaemonClient") -> None:
-        for place in places:
-            await client.attach(place, group)
-            print(f"{place}: attached to {group}")
-
-    door.ask(attach_all)
+    told = f"attached to {group}"
+    _each(door, places_of(names), lambda client, place: client.attach(place, group), told)
 
 
 @app.command("detach")
 @asks
 def detach(names: Names, *, door: Door) -> None:
     """Detach tenants, namespaces and topics from their groups."""
-    places = places_of(names)
+    _each(door, places_of(names), lambda client, place: client.detach(place), "detached")
 
-    async def detach_all(client: "DaemonClient") -> None:
-        for place in places:
-            await client.detach(place)
-            print(f"{place}: detached")
 
-    door.ask(detach_all)
+def _each(
+    door: Door,
+    names: Sequence[str],
+    call: Callable[["DaemonClient", str], Awaitable[None]],
+    told: str,
+) -> None:
+    """Make a call for each name, in order, and say of each that it is done."""
+
+    async def call_all(client: "DaemonClient") -> None:
+        for name in names:
+            await call(client, name)
+            print(f"{name}: {told}")
+
+    door.ask(call_all)
 
 
 def _patch(
@@ -226,6 +206,15 @@ def _patch(
     if faults:
         raise ConfigError(*faults)
     return patch
+
+
+def _print_groups(views: Sequence[Mapping[str, Any]]) -> None:
+    if not views:
+        print("no groups; make one with `rgd groups set NAME --publish-messages 1000`")
+        return
+    columns = ["group", "kind", "messages/s", "share here", "bytes/s", "share here", "state"]
+    rows = [row for view in views for row in _kind_rows(view)]
+    print_columns([*columns, "notes"], rows, text_columns=2)
 
 
 def _kind_rows(view: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ standard error with file and offset, and the exit code is 1. The keys of `--json
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,6 +23,7 @@ from rgd.errors import ConfigError, Fault, RgdError
 from rgd.text import printable
 
 if TYPE_CHECKING:
+    from rgd.adapters.usagelog.reader import LogEntry
     from rgd.wire.frame import Entry
     from rgd.wire.log_records import LogReader
     from rgd.wire.record import Json
@@ -69,9 +70,8 @@ def cat(
         raise ConfigError(Fault(log_places.SOURCE, "--raw", "expected --raw or --json, not both"))
     faults = 0
     for path in paths:
-        shown = _raw(path, expose=expose) if raw else _lines(path, as_json=as_json)
         count = 0
-        for fault in shown:
+        for fault in _printed(path, _printer(as_json=as_json, raw=raw, expose=expose)):
             count += 1
             if fault:
                 print(f"rgd: {printable(fault)}", file=sys.stderr)
@@ -82,45 +82,38 @@ def cat(
         raise typer.Exit(1)
 
 
-def _raw(path: str, *, expose: bool) -> Iterator[str]:
-    """Write the entries of one path, `[u32 length][entry]` repeated; of each its fault, or ""."""
+def _printed(path: str, show: "Callable[[LogEntry], str]") -> Iterator[str]:
+    """Print the entries of one path; of each its fault, or ""."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
-    from rgd.wire.frame import headers_and_payload
-    from rgd.wire.segment import encode_stored
 
     try:
-        for found in read_entries(_place(path)):
-            if isinstance(found, DamagedEntry):
-                yield str(found)
-            else:
-                data = found.data if expose else headers_and_payload(found.data)
-                sys.stdout.buffer.write(encode_stored(data))
-                yield ""
+        for found in read_entries(path if "://" in path else Path(path)):
+            yield str(found) if isinstance(found, DamagedEntry) else show(found)
     except RgdError as error:
         yield str(error)
 
 
-def _place(path: str) -> Path | str:
-    return path if "://" in path else Path(path)
-
-
-def _lines(path: str, *, as_json: bool) -> Iterator[str]:
-    """Print the entries of one path; of each its fault, or ""."""
-    from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
+def _printer(*, as_json: bool, raw: bool, expose: bool) -> "Callable[[LogEntry], str]":
+    """Prints an entry of one log; its fault, or ""."""
+    from rgd.wire.frame import headers_and_payload
     from rgd.wire.log_records import LogReader
+    from rgd.wire.segment import encode_stored
 
     reader = LogReader()
     shown = _shown_as_json if as_json else _shown_as_text
-    try:
-        for found in read_entries(_place(path)):
-            if isinstance(found, DamagedEntry):
-                yield str(found)
-            else:
-                report, fault = _report_of(reader, found.entry)
-                print(printable(shown(found.entry, report)))
-                yield f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
-    except RgdError as error:
-        yield str(error)
+
+    def print_raw(found: "LogEntry") -> str:
+        # `[u32 length][entry]`, repeated.
+        data = found.data if expose else headers_and_payload(found.data)
+        sys.stdout.buffer.write(encode_stored(data))
+        return ""
+
+    def print_line(found: "LogEntry") -> str:
+        report, fault = _report_of(reader, found.entry)
+        print(printable(shown(found.entry, report)))
+        return f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
+
+    return print_raw if raw else print_line
 
 
 def _report_of(reader: "LogReader", entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:

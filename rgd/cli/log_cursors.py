@@ -3,8 +3,8 @@
 Law: a position is the index of the first entry that is not dealt with, as `rgd log cat` shows it.
 """
 
-import json
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +17,10 @@ ReaderName = Annotated[str, typer.Argument(metavar="NAME", help="The reader's na
 @asks
 def cursors(*, door: Door, as_json: AsJson = False) -> None:
     """List the readers of the log: their positions, and what they hold back."""
-    found = door.ask(lambda client: client.log_cursors())
-    if as_json:
-        print(json.dumps(found))
-        return
+    door.show(lambda client: client.log_cursors(), _print_cursors, as_json=as_json)
+
+
+def _print_cursors(found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("reader", "index", "behind", "idle", "holds", "deleted unread")
     rows = [
         (

@@ -4,8 +4,8 @@ Law: the text has only the daemon's answer (`--json` prints that); `rgd.views.wh
 live page.
 """
 
-import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -35,10 +35,10 @@ def why(
 ) -> None:
     """Say why a namespace or topic is limited. By which limit, and how much was refused."""
     query = query_of(name, subscription) | {"kind": kind.value}
-    view = door.ask(lambda client: client.explain(query))
-    if as_json:
-        print(json.dumps(view))
-        return
+    door.show(lambda client: client.explain(query), _print, as_json=as_json)
+
+
+def _print(view: Mapping[str, Any]) -> None:
     words = words_of(view)
     for line in (words.verdict, *words.details):
         print(printable(line))
