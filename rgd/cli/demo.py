@@ -9,6 +9,7 @@ the exit code is 1 if a phase failed. `rgd.app.demo` has the phases.
 import json
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -48,16 +49,7 @@ def demo(
         verdicts = asyncio.run(play(out, screen.show))
     report = None if no_report else _report(out)
     ok = all(verdict.ok for verdict in verdicts)
-    phases = [
-        {
-            "name": v.name,
-            "rounds": v.rounds,
-            "worst_error": v.worst_error,
-            "ok": v.ok,
-            "unjudged": v.unjudged,
-        }
-        for v in verdicts
-    ]
+    phases = [*map(asdict, verdicts)]
     verdict = {"verdict": "ok" if ok else "failed", "phases": phases, "report": report}
     print(json.dumps(verdict), flush=True)
     if not ok:

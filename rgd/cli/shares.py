@@ -265,31 +265,19 @@ def _print_table(
     """Print it with the rates that were given: `admitted`, `wanted` or both."""
     given = [word for word in ("admitted", "wanted") if rates[f"--{word}"]]
     title = f"{policy}, quota {messages.quota:,}"
-    columns = ["broker", *given, "weight", "share", "limit"]
-    cells = [
-        [
-            row.broker,
-            *(f"{to_units(getattr(row, word).messages):,.3f}" for word in given),
-            f"{row.weight / WEIGHT_ONE:g}",
-            f"{to_units(share):,.3f}",
-            f"{limit:,}",
-        ]
-        for row, share, limit in zip(rows, messages.shares, messages.limits, strict=True)
-    ]
-    blank = [""] * len(given)
-    total = ["sum", *blank, "", *_sums(messages)]
+    dimensions = [("messages", "", messages)]
     if size is not None:
         title += f" messages and {size.quota:,} bytes"
-        columns += [*(f"{word} bytes" for word in given), "share bytes", "limit bytes"]
-        for place, row in enumerate(rows):
-            cells[place] += [
-                *(f"{to_units(getattr(row, word).bytes):,.3f}" for word in given),
-                f"{to_units(size.shares[place]):,.3f}",
-                f"{size.limits[place]:,}",
-            ]
-        total += [*blank, *_sums(size)]
+        dimensions.append(("bytes", " bytes", size))
+    columns, total = ["broker"], ["sum"]
+    cells = [[row.broker] for row in rows]
+    for of, suffix, result in dimensions:
+        columns += [f"{word}{suffix}" for word in given]
+        columns += [*(["weight"] if not suffix else []), f"share{suffix}", f"limit{suffix}"]
+        for row, cell, share, limit in zip(rows, cells, result.shares, result.limits, strict=True):
+            cell.extend(f"{to_units(getattr(getattr(row, word), of)):,.3f}" for word in given)
+            cell.extend([f"{row.weight / WEIGHT_ONE:g}"] if not suffix else [])
+            cell.extend((f"{to_units(share):,.3f}", f"{limit:,}"))
+        total += [""] * (len(columns) - len(total) - 2)
+        total += [f"{to_units(sum(result.shares)):,.3f}", f"{sum(result.limits):,}"]
     print_table(columns, cells, title=title, total=total)
-
-
-def _sums(result: _Dimension) -> tuple[str, str]:
-    return f"{to_units(sum(result.shares)):,.3f}", f"{sum(result.limits):,}"

@@ -24,38 +24,29 @@ def broker_views(
 
 
 def _view(broker: Broker, now: Nanos, name: str, also_pulsar: Collection[str]) -> BrokerView | None:
-    me = broker.settings.sender.broker
+    is_self = name == broker.settings.sender.broker
     peer, stock = broker.peers.get(name), broker.stock.members.get(name)
-    if peer is None and name != me:
-        if stock is None:
-            return None
-        return BrokerView(
-            broker=name,
-            implementation="stock",
-            dialects=(DialectName.PULSAR,),
-            abilities=_abilities(DialectName.PULSAR),
-            self=False,
-            since_s=_seconds(now - stock.since),
-            age_s=_seconds(now - stock.received_at),
-            sequence=0,
-            rows=broker.usage.count_of(name),
-        )
-    dialects = (DialectName.COMPACT, *((DialectName.PULSAR,) if name in also_pulsar else ()))
+    if peer is None and stock is None and not is_self:
+        return None
+    is_stock = peer is None and not is_self
+    since, received_at, sequence = broker.created_at, now, broker.identity.sequence
+    if peer is not None:
+        since, received_at, sequence = peer.since, peer.received_at, peer.sequence
+    elif stock is not None and is_stock:
+        since, received_at, sequence = stock.since, stock.received_at, 0
+    own = DialectName.PULSAR if is_stock else DialectName.COMPACT
+    dialects = (own,) if is_stock or name not in also_pulsar else (own, DialectName.PULSAR)
     return BrokerView(
         broker=name,
-        implementation="rgd",
+        implementation="stock" if is_stock else "rgd",
         dialects=dialects,
-        abilities=_abilities(DialectName.COMPACT),
-        self=name == me,
-        since_s=_seconds(now - (broker.created_at if peer is None else peer.since)),
-        age_s=0.0 if peer is None else _seconds(now - peer.received_at),
-        sequence=broker.identity.sequence if peer is None else peer.sequence,
+        abilities=tuple(ability for ability in Ability if ability in ABILITIES[own]),
+        self=is_self,
+        since_s=_seconds(now - since),
+        age_s=_seconds(now - received_at),
+        sequence=sequence,
         rows=broker.usage.count_of(name),
     )
-
-
-def _abilities(dialect: DialectName) -> tuple[str, ...]:
-    return tuple(ability for ability in Ability if ability in ABILITIES[dialect])
 
 
 def _seconds(nanos: int) -> float:

@@ -184,17 +184,17 @@ class LevelView:
     set_at: tuple[ScopeView, ...]
     #: Whether a request has used it here since it exists; before, it has no share and no bucket.
     in_use: bool
-    #: As in `GroupView`; None for other levels.
-    state: str | None
-    blocked: bool | None
-    shadow: bool | None
-    policy: str | None
-    topic_split: str | None
     messages: DimensionView
     bytes: DimensionView
     #: The wait of a request for one message and one byte now, in milliseconds; 0: none.
     retry_after_ms: int
     refused_last_minute: RefusedLastMinuteView
+    #: As in `GroupView`; None for other levels.
+    state: str | None = None
+    blocked: bool | None = None
+    shadow: bool | None = None
+    policy: str | None = None
+    topic_split: str | None = None
     #: None: there are none.
     leases: LeasesView | None = None
     soft: SoftView | None = None
