@@ -74,6 +74,25 @@ class Answer(Struct, frozen=True, gc=False):
     source: Source = Source.DAEMON
 
 
+class LeaseAnswer(Struct):
+    """What the daemon answers about a lease; all amounts are what was newly granted."""
+
+    #: Part of the path of later calls.
+    lease_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")] | None = None
+    #: Null: nothing limits this dimension.
+    messages: Count | None = 0
+    bytes: Count | None = 0
+    expires_in_ms: Count = 0
+    refresh_in_ms: Count = 0
+    over: bool = False
+    limited_by: str | None = None
+    group: str | None = None
+    dimension: str | None = None
+    retry_after_ms: Count | None = None
+    quota_type: str | None = None
+    held: bool | None = None
+
+
 class _Named(Struct, omit_defaults=True):
     """A `Name` as the daemon reads it."""
 

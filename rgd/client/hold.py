@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import InitVar, dataclass, field
 from typing import Final
 
-from rgd.client.answers import AMOUNT_MAX, Answer, Name, Question, Source
+from rgd.client.answers import AMOUNT_MAX, Answer, LeaseAnswer, Name, Question, Source
 from rgd.client.tickets import Ticket
 
 #: The shortest time over which a rate is measured, in seconds: a burst is not taken for a rate.
@@ -98,7 +98,7 @@ class Hold:
     #: When it is renewed if it was used, else given back.
     refresh_at: int = field(init=False)
     #: What was refused, and until when the daemon needs no asking.
-    refusal: Answer | None = None
+    refusal: Answer | LeaseAnswer | None = None
     refused_until: int = field(init=False)
     #: The daemon gives no lease for this name: its questions go one by one.
     no_lease_until: int = field(init=False)

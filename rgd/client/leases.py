@@ -14,12 +14,11 @@ of the limit and its wait. Until that wait is over callers are refused here: the
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Annotated, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
 
-from rgd.client.answers import NO_ANSWER, Answer, Count, Name, Question, Source, check_name
+from rgd.client.answers import NO_ANSWER, Answer, LeaseAnswer, Name, Question, Source, check_name
 from rgd.client.hold import NS_PER_MS, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -40,25 +39,6 @@ GRANTS_MAX: Final = 4096
 
 #: A name that was not asked for in so long is forgotten when room is needed; its demand is measured afresh.
 IDLE_NS: Final = 1000 * NS_PER_MS
-
-
-class LeaseAnswer(Struct):
-    """What the daemon answers about a lease; all amounts are what was newly granted."""
-
-    #: Part of the path of later calls.
-    lease_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")] | None = None
-    #: Null: nothing limits this dimension.
-    messages: Count | None = 0
-    bytes: Count | None = 0
-    expires_in_ms: Count = 0
-    refresh_in_ms: Count = 0
-    over: bool = False
-    limited_by: str | None = None
-    group: str | None = None
-    dimension: str | None = None
-    retry_after_ms: Count | None = None
-    quota_type: str | None = None
-    held: bool | None = None
 
 
 class LeaseCall(NamedTuple):
@@ -268,7 +248,7 @@ class Leases:
         served = Served([], [])
         is_refused = told.retry_after_ms is not None
         if told.retry_after_ms is not None:
-            self._keep_refusal(hold, _refusal(told), now)
+            self._keep_refusal(hold, told, now)
         is_growing = told.limited_by is not None and bool(told.messages or told.bytes)
         for ticket in _take_waiting(hold):
             question = ticket.question
@@ -287,7 +267,7 @@ class Leases:
             self.renew(hold)
         return served
 
-    def _keep_refusal(self, hold: Hold, answer: Answer, now: int) -> None:
+    def _keep_refusal(self, hold: Hold, answer: Answer | LeaseAnswer, now: int) -> None:
         wait_ns = max(answer.retry_after_ms or 0, 1) * NS_PER_MS
         hold.refused_until = now + min(wait_ns, _REFUSAL_NS_MAX)
         hold.refusal = answer
@@ -332,18 +312,6 @@ grants: Final = _Grants()
 def _wants(wanted: tuple[float, float]) -> dict[str, float]:
     messages, size = wanted
     return {"wants_messages_per_s": round(messages, 3), "wants_bytes_per_s": round(size, 3)}
-
-
-def _refusal(told: LeaseAnswer) -> Answer:
-    return Answer(
-        granted=False,
-        limited_by=told.limited_by,
-        group=told.group,
-        dimension=told.dimension,
-        retry_after_ms=told.retry_after_ms,
-        quota_type=told.quota_type,
-        held=told.held,
-    )
 
 
 def _take_waiting(hold: Hold) -> list[Ticket]:
