@@ -64,7 +64,7 @@ class Applied:
 
     def end(self, slot: int) -> None:
         if slot in self.models:
-            self.damping.end(slot)
+            self.damping.end(np.array([slot]))
             del self.models[slot], self.rates[slot]
 
     def aim(self, targets: dict[int, tuple[int, int]], now: int) -> None:

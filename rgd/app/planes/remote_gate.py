@@ -60,10 +60,6 @@ class RemoteNews:
         self.has_touched = has_touched[-1]
         return joined(pages)
 
-    def touched_slots(self) -> list[int]:
-        """The slot ids of the rows that `collect` would give."""
-        return self._link.ask(_touched_slots)
-
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page."""
         return joined(self._link.ask_each(_changed, parted(slots)))
@@ -132,9 +128,9 @@ class RemoteGate:
         """Keep the sequences that reports have used, for the next plane."""
         self._link.tell(LocalGate.note_sequences, sequences)
 
-    def drop(self, key: GroupKey) -> None:
-        """Forget a group that no longer exists."""
-        self._link.ask(LocalGate.drop, key)
+    def drop(self, keys: Iterable[GroupKey]) -> None:
+        """Forget groups that no longer exist; `News.dropped` has their slot ids when this returns."""
+        self._link.ask_each(LocalGate.drop, parted(keys))
 
     def set_depth(self, burst_ns: int) -> None:
         """The depth of groups' buckets; those of a group change with its next share."""
@@ -180,10 +176,6 @@ def _touched_count(gate: LocalGate) -> int:
 def _collect(gate: LocalGate, count: int) -> tuple[Page, bool]:
     page = gate.news.collect(count)
     return page, gate.news.has_touched
-
-
-def _touched_slots(gate: LocalGate) -> list[int]:
-    return gate.news.touched_slots()
 
 
 def _changed(gate: LocalGate, slots: list[int]) -> Page:

@@ -49,9 +49,9 @@ class Damping:
         self._rate[slots], self._since[slots] = _UNLIMITED, _NEVER
         self._rate[slots, :, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
 
-    def end(self, slot: int) -> None:
-        """Remove a group."""
-        self._since[slot] = _NEVER
+    def end(self, slots: Ints) -> None:
+        """Remove groups."""
+        self._since[slots] = _NEVER
 
     def aim(self, slots: Ints, targets: Ints, now: Nanos, damping_ns: int) -> Ints:
         """Set new targets, and drop the waiting increases above them.

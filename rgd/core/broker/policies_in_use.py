@@ -60,15 +60,15 @@ class PoliciesInUse:
             return ()
         return [POLICIES[code] for code in self._policy[slots].tolist()]
 
-    def read(self, slots: Ints) -> list[bool]:
-        """Read the policies of groups; returns whether each group exists."""
+    def read(self, slots: Ints) -> Flags:
+        """Read the policies of groups; returns [slots] whether each group exists."""
         keys = [self._index.keys[slot] for slot in slots.tolist()]
         self.quotas[slots] = rates((quota.messages, quota.bytes) for quota in map(self.quota, keys))
         self._policy[slots] = [policy_code(self.policy(key)) for key in keys]
         self._index.ignores_admitted[slots] = self.is_max_min(slots)
         # This is last, so a read that raises is repeated.
         self.is_unread[slots] = False
-        return [key.group in self.snapshot.groups for key in keys]
+        return np.array([key.group in self.snapshot.groups for key in keys], np.bool_)
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""

@@ -186,7 +186,7 @@ class Rounds:
         self._follow_up = _NO_SLOTS
         self.suppression.next_round()
         self._free_dropped()
-        self._pending = self.demand.begin()
+        self._pending = self.demand.begin(self._sharing.slots_in_use)
 
     def step(self, now: Nanos) -> bool:
         """End the round for a piece of the groups; whether this was the last one."""

@@ -259,9 +259,7 @@ class Sharing:
         unread = slots[self._policies.is_unread[slots]]
         if len(unread):
             before = self._policies.quotas[unread]
-            for slot, exists in zip(unread.tolist(), self._policies.read(unread), strict=True):
-                if not exists:
-                    self._end(slot)
+            self._end(unread[~self._policies.read(unread)])
             # A share of another quota is not kept.
             self._is_held[unread[either(before != self._policies.quotas[unread])]] = False
             slots = slots[self._is_in_use[slots]]
@@ -297,7 +295,7 @@ class Sharing:
         for key in keys:
             group = self.snapshot.groups.get(key.group)
             if group is None:
-                self._gate.drop(key)
+                self._gate.drop([key])
             else:
                 slot, share = self.first_share(group, key.kind, now)
                 self._gate.give_slot(key, slot, share, now)
@@ -365,11 +363,11 @@ class Sharing:
         self._is_in_use[slots] = True
         self.shards.use(slots, now)
 
-    def _end(self, slot: int) -> None:
-        """A group that no longer exists is not in use."""
-        self._is_in_use[slot] = self._is_held[slot] = False
-        self._damping.end(slot)
-        self._gate.drop(self._usage.index.keys[slot])
+    def _end(self, slots: Ints) -> None:
+        """Groups that no longer exist are not in use."""
+        self._is_in_use[slots] = self._is_held[slots] = False
+        self._damping.end(slots)
+        self._gate.drop([self._usage.index.keys[slot] for slot in slots.tolist()])
 
     def _renew(self) -> None:
         """Read the live brokers and their weights again."""

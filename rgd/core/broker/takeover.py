@@ -21,9 +21,7 @@ def resume(
 ) -> None:
     """Give groups slot ids, and count what follows of them; their shares stay."""
     groups = sharing.snapshot.groups
-    for key, _share in event.groups:
-        if key.group not in groups:
-            gate.drop(key)
+    gate.drop([key for key, _share in event.groups if key.group not in groups])
     known = [one for one in event.groups if one[0].group in groups]
     codes = np.array([kind_code(key.kind) for key, _share in known], np.uint8)
     slots = index.slots([key.group for key, _share in known], codes)

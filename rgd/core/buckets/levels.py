@@ -12,7 +12,7 @@ Full limit buckets that no chain uses are evicted if there are many, because a n
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -218,7 +218,7 @@ class Levels:
         else:
             for key in [GroupKey(name, kind) for name in changes.groups for kind in Kind]:
                 if key.group not in snapshot.groups:
-                    self.drop(key)
+                    self._drop(key)
                 elif (state := self._groups.get(key)) is not None:
                     # It is behind from now on.
                     state.generation -= 1
@@ -260,16 +260,10 @@ class Levels:
             self._drop_chains()
             self._group_change.happen(now)
 
-    def drop(self, key: GroupKey) -> None:
-        """Forget a group that no longer exists."""
-        state = self._groups.pop(key, None)
-        if state is None:
-            return
-        self._splits.pop(key, None)
-        slot, state.counters.slot = state.counters.slot, NO_SLOT
-        if slot != NO_SLOT:
-            del self._by_slot[slot]
-            self.news.dropped.append(slot)
+    def drop(self, keys: Iterable[GroupKey]) -> None:
+        """Forget groups that no longer exist."""
+        for key in keys:
+            self._drop(key)
 
     def end_round(self, now: Nanos) -> None:
         """Begin to weigh the topics of divided shares.
@@ -322,6 +316,16 @@ class Levels:
             share = self.alone(quota) if is_alone else self._lowered(state, quota)
             self._refresh(state, group, share, now)
 
+    def _drop(self, key: GroupKey) -> None:
+        state = self._groups.pop(key, None)
+        if state is None:
+            return
+        self._splits.pop(key, None)
+        slot, state.counters.slot = state.counters.slot, NO_SLOT
+        if slot != NO_SLOT:
+            del self._by_slot[slot]
+            self.news.dropped.append(slot)
+
     def _follow(self, state: GroupState, share: Rates, now: Nanos) -> None:
         """Put a share of a group in force, with the policy and the depth in force."""
         if state.generation == self._group_change.generation and (
@@ -330,7 +334,7 @@ class Levels:
             if state.share != share:
                 self._set_rates(state, state.quota, share, now)
         elif (group := self._snapshot.groups.get(state.key.group)) is None:
-            self.drop(state.key)
+            self._drop(state.key)
         else:
             self._refresh(state, group, share, now)
 

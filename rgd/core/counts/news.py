@@ -66,10 +66,6 @@ class News:
                 collected.append(one)
         return pack(collected)
 
-    def touched_slots(self) -> list[int]:
-        """The slot ids of the rows that `collect` would give."""
-        return [*dict.fromkeys(one.slot for one in self.touched if one.slot != NO_SLOT)]
-
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
         found = [one.counters for one in map(self._counted.get, slots) if one is not None]

@@ -40,9 +40,6 @@ class Page(NamedTuple):
 class Pages(Protocol):
     """Where pages come from (`rgd.core.counts.news.News`)."""
 
-    def touched_slots(self) -> list[int]:
-        """The slot ids of the rows that were touched since they were collected."""
-
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
 

@@ -136,11 +136,14 @@ class DemandTable:
         for columns in (self._slots, self._history, self._told):
             columns.reset(slots)
 
-    def begin(self) -> Ints:
-        """Begin the end of a round; returns the slot ids of all rows, whose windows are to be closed."""
-        touched = np.array(self._news.touched_slots(), np.int64)
-        self._make_room(touched)
-        self._read(touched[~self._told.is_there[touched]])
+    def begin(self, in_use: Ints) -> Ints:
+        """Begin the end of a round; returns the slot ids of all rows, whose windows are to be closed.
+
+        Args:
+            in_use: the slot ids of groups in use, of which some have no row before they are in a page.
+        """
+        self._make_room(in_use)
+        self._read(in_use[~self._told.is_there[in_use]])
         return np.flatnonzero(self._told.is_there)
 
     def tick(self, page: Page) -> Ints:

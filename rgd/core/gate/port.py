@@ -6,8 +6,7 @@ Laws:
 - The gate never waits for the plane. What it has to say is in `News`: `dropped` is complete as of the last call that
   returned something, the rest as of a moment ago; it loses nothing.
 - A call for some groups may cross in parts, and requests are served between them: a row may be in two parts of a page.
-- A part is a small piece of the gate's work (64 rows), because requests wait until it ends, but for those for all
-  groups at once: `set_policies`, which crosses in parts, and `touched_slots` (0.8 ms for 30,000).
+- A part is a small piece of the gate's work (64 rows), because requests wait until it ends.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -90,8 +89,8 @@ class Gate(Protocol):
     def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
         """Keep the sequences that reports have used, by number and layout of their shard, for the next plane."""
 
-    def drop(self, key: GroupKey) -> None:
-        """Forget a group that no longer exists."""
+    def drop(self, keys: Iterable[GroupKey]) -> None:
+        """Forget groups that no longer exist; `News.dropped` has their slot ids when this returns."""
 
     def set_depth(self, burst_ns: int) -> None:
         """The depth of groups' buckets in ns of their rates; those of a group change with its next share."""

@@ -49,8 +49,8 @@ class RecordingGate(LocalGate):
         self.applied.append((key, share, now))
 
     @override
-    def drop(self, key: GroupKey) -> None:
-        self.dropped.append(key)
+    def drop(self, keys: Iterable[GroupKey]) -> None:
+        self.dropped += keys
 
 
 @dataclass

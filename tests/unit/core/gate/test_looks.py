@@ -110,7 +110,7 @@ def test_a_look_may_be_asked_from_another_process(
     look: Callable[..., Any], gate: LocalGate
 ) -> None:
     asked = pickle.loads(pickle.dumps((look, ASKED[look])))
-    before = gate.resolved_total, gate.news.touched_slots()
+    before = gate.resolved_total, [*gate.news.touched]
     answer = gate.ask(look, *ASKED[look])
     assert answer, "an empty answer shows nothing"
     packed = pickle.dumps(answer)
@@ -118,4 +118,4 @@ def test_a_look_may_be_asked_from_another_process(
     come = pickle.loads(packed)
     assert (come, type(come)) == (answer, type(answer))
     assert gate.ask(asked[0], *asked[1]) == answer
-    assert (gate.resolved_total, gate.news.touched_slots()) == before
+    assert (gate.resolved_total, [*gate.news.touched]) == before
