@@ -4,6 +4,6 @@
 (token, count, errors) within the limits of its `guard`, and answers the calls of `hot` itself. What it passes on (`forward`)
 is answered by `plane`, behind a socket (`relay`, `relay_plane`). `routes` is
 the list of all calls; their handlers (`acquire`, `leases`, `groups`, `pulsar_admin`, `probes`, ...) know nothing of
-connections. `bodies` and `strict` say what a body may hold; `errors` and `plane_errors` have the tables from an error to its
-status; `openapi` describes all of it. It talks to nothing but `rgd.ports`.
+connections, and an `endpoint.Endpoint` above each says which call it answers. `bodies` and `strict` say what a body may hold; `errors`
+and `plane_errors` give an error its status; `openapi` describes all of it. It talks to nothing but `rgd.ports`.
 """

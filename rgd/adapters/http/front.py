@@ -195,7 +195,7 @@ class Front:
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
-        self._hot.probes.draining = self._gate.draining = True
+        self._gate.draining = True
 
     async def close(self) -> None:
         """Stop listening and let what is in flight end, within `close_timeout_s`. Idempotent."""

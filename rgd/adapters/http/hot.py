@@ -42,13 +42,12 @@ class HotCalls:
             self.shadow = Shadow(denies_ungoverned=settings.ungoverned == Ungoverned.DENY)
         turns = Turns()
         self.acquire = Acquire(daemon, settings, turns, self.shadow)
-        self.probes = Probes(daemon, gate)
         calls = (
             self.acquire,
             Settle(daemon, settings, turns),
             Leases(daemon, settings, self.shadow),
             Check(self.acquire, daemon.nearest),
-            self.probes,
+            Probes(daemon, gate),
         )
         self.routes = tuple(
             endpoint.route(getattr(one, name))

@@ -42,8 +42,6 @@ class Probes:
     def __init__(self, daemon: Answers, gate: Gate) -> None:
         self._daemon = daemon
         self._gate = gate
-        #: Set when the daemon is about to stop: send no new traffic.
-        self.draining = False
 
     @Endpoint("GET", "/healthz", None, {200: Alive}, is_probe=True)
     def healthz(self, _call: Call) -> Reply:
@@ -57,7 +55,7 @@ class Probes:
         degraded = health.degraded
         if not self._gate.lets(Scope.READ, call.headers.get("Authorization", "")):
             degraded = tuple(note.partition(": ")[0] for note in degraded)
-        if self.draining:
+        if self._gate.draining:
             return json_reply(
                 NotReady(ready=False, reason="draining", degraded=degraded), status=503
             )

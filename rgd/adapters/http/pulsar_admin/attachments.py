@@ -9,7 +9,7 @@ import asyncio
 
 from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.plane_errors import PreconditionFailed
-from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
+from rgd.adapters.http.pulsar_admin.places import Named, Naming, PlaceCalls
 from rgd.adapters.http.pulsar_admin.resource_groups import MISSING
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
 from rgd.core.errors import UnknownGroup
@@ -17,20 +17,18 @@ from rgd.core.policies.records import NAMESPACE, TENANT, TOPIC, value_in
 from rgd.ports.daemon import Daemon
 
 
-class AttachmentCalls:
+class AttachmentCalls(PlaceCalls):
     """Attaches, shows and detaches at one sort of place."""
 
     def __init__(self, daemon: Daemon, naming: Naming, writing: asyncio.Lock) -> None:
-        self._daemon = daemon
-        self._naming = naming
+        super().__init__(daemon, naming)
         #: A group that is attached to and one that is deleted are two records: one write at a time.
         self._writing = writing
 
     @read("/resourcegroup", str, 404, 412)
     async def get(self, call: Call) -> Reply:
         """The group of {place}: its bare name, without quotes as in Pulsar, or nothing."""
-        named, snapshot = self._naming(call), self._daemon.snapshot()
-        check_known(snapshot, named)
+        named, snapshot = self._known(call)
         # As Pulsar: text without quotes, whatever the content type says.
         return Reply(body=str(value_in(snapshot, _key(named)) or "").encode())
 
@@ -48,8 +46,7 @@ class AttachmentCalls:
     @change("DELETE", "/resourcegroup", 404, 409, 412)
     async def detach(self, call: Call) -> Reply:
         """Take {place} out of its group."""
-        named = self._naming(call)
-        check_known(self._daemon.snapshot(), named)
+        named, _ = self._known(call)
         async with self._writing:
             await self._daemon.attach(_key(named), None)
         return NO_CONTENT

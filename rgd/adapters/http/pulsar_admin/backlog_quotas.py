@@ -19,7 +19,7 @@ from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaMap,
 )
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer, says_nothing
-from rgd.adapters.http.pulsar_admin.places import AppliedQuery, Named, Naming, check_known
+from rgd.adapters.http.pulsar_admin.places import AppliedQuery, Named, PlaceCalls
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply, says_true
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import (
@@ -31,7 +31,6 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.precedence import backlog_quota
 from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value, value_in
-from rgd.ports.daemon import Daemon
 
 #: The query that says which type is meant.
 TYPE: Final = "backlogQuotaType"
@@ -47,18 +46,13 @@ class TypeQuery(Struct, rename="camel"):
     backlog_quota_type: BacklogType = BacklogType.SIZE
 
 
-class BacklogCalls:
+class BacklogCalls(PlaceCalls):
     """Sets, shows and takes away backlog quotas at one sort of place."""
-
-    def __init__(self, daemon: Daemon, naming: Naming) -> None:
-        self._daemon = daemon
-        self._naming = naming
 
     @read("/backlogQuotaMap", BacklogQuotaMap, 404, 412, query=(AppliedQuery,))
     async def get(self, call: Call) -> Reply:
         """The backlog quotas of {place}, by what they measure."""
-        named, snapshot = self._naming(call), self._daemon.snapshot()
-        check_known(snapshot, named)
+        named, snapshot = self._known(call)
         if says_true(call, "applied"):
             return json_reply(self._applied(snapshot.backlogs, named))
         return json_reply(told(value_in(snapshot, _key(named))))
@@ -87,8 +81,7 @@ class BacklogCalls:
     @change("DELETE", "/backlogQuota", 404, 409, 412, query=(TypeQuery,))
     async def delete(self, call: Call) -> Reply:
         """Take away one backlog quota of {place}."""
-        named, which = self._naming(call), _type_of(call)
-        check_known(self._daemon.snapshot(), named)
+        (named, _), which = self._known(call), _type_of(call)
         await self._set(named, which, None)
         return NO_CONTENT
 

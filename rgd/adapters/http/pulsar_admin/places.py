@@ -23,6 +23,7 @@ from rgd.core.policies.names import (
     topic_of,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.ports.daemon import Daemon
 
 #: Where the topic stands in `/admin/v2/persistent/tenant/namespace/topic`.
 _TOPIC_PART: Final = 6
@@ -134,3 +135,22 @@ def _topic(domain: str, namespace: str, topic: str) -> str:
     if full.partition("://")[0] != domain:
         raise InvalidName(f"topic: expected a {domain} one, got {topic!r}")
     return full
+
+
+class PlaceCalls:
+    """Calls at one sort of place.
+
+    Args:
+        daemon: who answers.
+        naming: reads which place it is.
+    """
+
+    def __init__(self, daemon: Daemon, naming: Naming) -> None:
+        self._daemon = daemon
+        self._naming = naming
+
+    def _known(self, call: Call) -> tuple[Named, PolicySnapshot]:
+        """The place, which exists, and the policies in force."""
+        named, snapshot = self._naming(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        return named, snapshot

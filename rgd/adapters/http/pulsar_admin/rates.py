@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from rgd.adapters.http.pulsar_admin.jackson import says_nothing
-from rgd.adapters.http.pulsar_admin.places import Named, Naming, check_known
+from rgd.adapters.http.pulsar_admin.places import Named, Naming, PlaceCalls
 from rgd.adapters.http.pulsar_admin.rate_forms import (
     DISPATCH,
     NO_DISPATCH_RATE,
@@ -39,7 +39,7 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
 
 
-class RateCalls:
+class RateCalls(PlaceCalls):
     """Sets, shows and takes away one kind of rate at one sort of place."""
 
     def __init__(
@@ -50,16 +50,14 @@ class RateCalls:
         *,
         of_subscriptions: bool = False,
     ) -> None:
-        self._daemon = daemon
-        self._naming = naming
+        super().__init__(daemon, naming)
         self._form = form
         #: Whether it is the rate of each subscription there.
         self._of_subscriptions = of_subscriptions
 
     async def get(self, call: Call) -> Reply:
         """The rate that is set at the very place; with `applied` the dispatch rate that is in force there."""
-        named, snapshot = self._naming(call), self._daemon.snapshot()
-        check_known(snapshot, named)
+        named, snapshot = self._known(call)
         found = (self._shown(snapshot, key) for key in self._keys(named))
         if self._form is DISPATCH and says_true(call, "applied"):
             return json_reply(next(filter(None, found), NO_DISPATCH_RATE))
@@ -79,8 +77,7 @@ class RateCalls:
 
     async def delete(self, call: Call) -> Reply:
         """Take the rate away; the next wider place says it then."""
-        named = self._naming(call)
-        check_known(self._daemon.snapshot(), named)
+        named, _ = self._known(call)
         await self._change(named, self._form.unset)
         return NO_CONTENT
 
