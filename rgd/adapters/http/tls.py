@@ -12,23 +12,17 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from typing_extensions import override
 
+from rgd.adapters.http.connection import Connection
 from rgd.adapters.http.connection_limits import Admission
 from rgd.adapters.http.guard import Bounds, address_of
 from rgd.adapters.http.settings import SOURCE
 from rgd.errors import ConfigError, Fault
 
 _PROTOCOLS: Final = ["http/1.1"]
-
-
-class Acceptor(Protocol):
-    """What begins with a connection after its handshake; an `asyncio.Protocol`."""
-
-    def take_over(self, transport: asyncio.Transport, admission: Admission) -> bool:
-        """Begin with a connection that was counted already; False if it is gone."""
 
 
 class Certificates:
@@ -89,7 +83,7 @@ class Greeting:
     """
 
     def __init__(
-        self, accept: Callable[[], asyncio.Protocol], bounds: Bounds, certificates: Certificates
+        self, accept: Callable[[], Connection], bounds: Bounds, certificates: Certificates
     ) -> None:
         self.accept = accept
         self.bounds = bounds
@@ -158,7 +152,7 @@ class TlsGreeter(asyncio.Protocol):
             secured = await handshake
             is_current = admission.authority == certificates.authority
             if secured is not None and is_current:
-                is_taken = cast("Acceptor", connection).take_over(secured, admission)
+                is_taken = connection.take_over(secured, admission)
         except OSError:
             # Whoever breaks a handshake off, or speaks another protocol, hears nothing from us.
             pass
