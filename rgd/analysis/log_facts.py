@@ -53,9 +53,8 @@ class Stats:
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The form in a lake and on the way to the driver, without the names of all groups."""
-        contents = replace(self.contents, attached=set(), groups=set())
-        values = asdict(replace(self, contents=contents))
+        """The form in a lake and on the way to the driver."""
+        values = asdict(replace(self, contents=replace(self.contents, attached=set())))
         values["contents"] |= {"attached": sorted(self.contents.attached), "groups": []}
         return values
 

@@ -63,6 +63,8 @@ class Reducer:
     def stats(self) -> Stats:
         """The facts about the segment, when all of it was read."""
         known = self._continuity
+        # Thousands of names for each segment, which only the pass for the clocks asks for.
+        self._contents.groups.clear()
         seen = [(broker, low, at_ms) for (broker, low), at_ms in known.seen_ms.items()]
         return Stats(self._contents, known.runs, seen)
 
