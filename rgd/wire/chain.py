@@ -41,8 +41,9 @@ from rgd.wire.columns import (
     read_columns,
     write_columns,
 )
-from rgd.wire.errors import Malformed, Oversize, Reason, WireError
+from rgd.wire.errors import Malformed, Reason, WireError
 from rgd.wire.keys import check_rows, read_keys, write_keys
+from rgd.wire.parts import check_size
 from rgd.wire.row_range import RowRange
 from rgd.wire.varints import unzigzag, zigzag
 
@@ -196,8 +197,7 @@ class Chain:
         """[rows] slots."""
         if proto.HasField("fresh"):
             groups, kinds = read_keys(proto.fresh)
-            if len(self._slots) + len(groups) > SLOTS_MAX:
-                raise Oversize("slots of a chain", len(self._slots) + len(groups), SLOTS_MAX)
+            check_size("slots of a chain", len(self._slots) + len(groups), SLOTS_MAX)
             self._add(groups, kinds)
         if proto.same_slots:
             slots = self._last

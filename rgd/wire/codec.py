@@ -19,8 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from google.protobuf.message import DecodeError
-
 from rgd.core.exchange.columns import NO_USAGE, Codes, UsageColumns
 from rgd.core.exchange.messages import (
     ALL_ROWS,
@@ -38,9 +36,10 @@ from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed
-from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
+from rgd.wire.errors import Malformed, Reason, TornFrame, UnknownVersion
 from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from rgd.wire.parts import check_size, parsed
 from rgd.wire.shards import (
     checked_shard,
     read_count,
@@ -82,8 +81,7 @@ def encode(message: Message, name_encoder: NameEncoder | None = None) -> bytes:
         body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
-    if len(body) + _HEAD_SIZE > MESSAGE_MAX:
-        raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
+    check_size("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
     frame = compressed(body, columns=_columns_in(body, proto.report.rows))
     if frame is not None:
         return bytes((VERSION, _FLAG_ZSTD)) + frame
@@ -114,17 +112,13 @@ def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
     body = data[_HEAD_SIZE:]
     if _is_compressed(data):
         body = decompressed(body, MESSAGE_MAX)
-    try:
-        proto = usage_pb2.Message.FromString(body)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
+    proto = parsed(usage_pb2.Message, body, "message")
     return _message_of(proto, name_decoders or NameDecoders())
 
 
 def _is_compressed(data: bytes) -> bool:
     """Whether a message's body is a zstd frame, by its head."""
-    if len(data) > MESSAGE_MAX:
-        raise Oversize("message", len(data), MESSAGE_MAX)
+    check_size("message", len(data), MESSAGE_MAX)
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
     version, flags = data[0], data[1]

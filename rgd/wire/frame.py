@@ -13,12 +13,11 @@ only (`peek_broker_entry_metadata`). Entries in files are in `rgd.wire.segment`;
 is in `rgd.wire.record`.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
 import google_crc32c
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rgd.errors import Unavailable
@@ -26,10 +25,17 @@ from rgd.wire.checks import check_utf8
 from rgd.wire.compression import LOG_RATIO_MAX, compressed, decompressed
 from rgd.wire.entry_pb2 import BrokerEntryMetadata as BrokerEntryMetadataProto
 from rgd.wire.entry_pb2 import MessageMetadata, PayloadCompression
-from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame
-
-MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
-MAGIC_CRC32C: Final = b"\x0e\x01"
+from rgd.wire.errors import ChecksumMismatch, Malformed, Reason, TornFrame
+from rgd.wire.parts import (
+    MAGIC_BROKER_ENTRY_METADATA,
+    MAGIC_CRC32C,
+    MAGIC_SIZE,
+    U32,
+    check_size,
+    checksummed,
+    parsed,
+    sized,
+)
 
 #: Of Pulsar's CompressionType.
 _NO_COMPRESSION: Final = 0
@@ -43,19 +49,15 @@ METADATA_MAX: Final = 256 * 1024
 WORTH_MAX: Final = 0.8
 BROKER_METADATA_MAX: Final = 4 * 1024
 
-_MAGIC_SIZE: Final = 2
-_U32: Final = struct.Struct(">I")
-_BROKER_HEAD: Final = _MAGIC_SIZE + _U32.size
-_CHECKSUM_HEAD: Final = _MAGIC_SIZE + _U32.size
+#: A magic and a number.
+_HEAD: Final = MAGIC_SIZE + U32.size
 
 #: Largest entry, in bytes.
-ENTRY_MAX: Final = (
-    _BROKER_HEAD + BROKER_METADATA_MAX + _CHECKSUM_HEAD + _U32.size + METADATA_MAX + PAYLOAD_MAX
-)
+ENTRY_MAX: Final = 2 * _HEAD + BROKER_METADATA_MAX + U32.size + METADATA_MAX + PAYLOAD_MAX
 #: Smallest entry: a metadata size, and the three required fields with the shortest values.
-ENTRY_MIN: Final = _U32.size + 6
+ENTRY_MIN: Final = U32.size + 6
 #: As many of an entry's first bytes as `peek_broker_entry_metadata` needs for Pulsar's two fields.
-PEEK_SIZE: Final = _BROKER_HEAD + 22
+PEEK_SIZE: Final = _HEAD + 22
 
 
 def require_fast_crc32c(implementation: str) -> None:
@@ -142,22 +144,16 @@ def decode_entry(data: bytes) -> Entry:
         Oversize: a part is larger than its limit.
         Malformed: it is not an entry.
     """
-    _check_size("entry", len(data), ENTRY_MAX)
+    check_size("entry", len(data), ENTRY_MAX)
     start, broker = _read_broker_part(data)
-    position = start
-    is_checksummed = data.startswith(MAGIC_CRC32C, start)
-    if is_checksummed:
-        position += _CHECKSUM_HEAD
-        expected = _u32(data, start + _MAGIC_SIZE, "checksum")
-        if google_crc32c.value(data[position:]) != expected:
-            raise ChecksumMismatch(start + _MAGIC_SIZE)
-    size = _u32(data, position, "metadata size")
-    _check_size("message metadata", size, METADATA_MAX)
-    position += _U32.size
-    end = position + size
-    _check_present("message metadata", end, len(data))
-    _check_size("payload", len(data) - end, PAYLOAD_MAX)
-    metadata = _parse_metadata(data[position:end])
+    covered, checksum = checksummed(data, start)
+    if checksum is not None and google_crc32c.value(data[covered:]) != checksum:
+        raise ChecksumMismatch(start + MAGIC_SIZE)
+    begin, end = sized(data, covered, "message metadata", METADATA_MAX)
+    check_size("payload", len(data) - end, PAYLOAD_MAX)
+    metadata = parsed(MessageMetadata, data[begin:end], "message metadata")
+    if not metadata.IsInitialized():
+        raise Malformed(Reason.MISSING, "message metadata: a required field is missing")
     return Entry(
         producer_name=check_utf8(metadata.producer_name, "producer name"),
         sequence_id=metadata.sequence_id,
@@ -169,7 +165,7 @@ def decode_entry(data: bytes) -> Entry:
         ),
         broker=broker,
         unknown=_unknown_of(metadata),
-        is_checksummed=is_checksummed,
+        is_checksummed=checksum is not None,
     )
 
 
@@ -184,8 +180,8 @@ def peek_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
         Oversize: the part is larger than its limit.
         Malformed: the part is not BrokerEntryMetadata.
     """
-    if len(data) < _MAGIC_SIZE:
-        raise TornFrame("entry", _MAGIC_SIZE, len(data))
+    if len(data) < MAGIC_SIZE:
+        raise TornFrame("entry", MAGIC_SIZE, len(data))
     return _read_broker_part(data)[1]
 
 
@@ -207,10 +203,7 @@ def plain_payload(entry: Entry) -> bytes:
     """
     if not entry.unknown:
         return entry.payload
-    try:
-        stated = PayloadCompression.FromString(entry.unknown)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
+    stated = parsed(PayloadCompression, entry.unknown, "message metadata")
     if stated.compression == _NO_COMPRESSION:
         return entry.payload
     if stated.compression != _ZSTD:
@@ -242,15 +235,12 @@ def check_own_fields(fields: bytes) -> bytes:
         Malformed: it is not what protobuf writes, or it has fields that are Pulsar's own.
         Oversize: no entry could take it.
     """
-    _check_size("own broker entry metadata", len(fields), BROKER_METADATA_MAX)
-    try:
-        body = BrokerEntryMetadataProto.FromString(fields)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"own broker entry metadata: {exc}") from exc
-    if body.ListFields():
+    what = "own broker entry metadata"
+    check_size(what, len(fields), BROKER_METADATA_MAX)
+    if parsed(BrokerEntryMetadataProto, fields, what).ListFields():
         raise Malformed(
             Reason.BAD_STRUCTURE,
-            "own broker entry metadata: expected fields above 2, the others are Pulsar's",
+            f"{what}: expected fields above 2, the others are Pulsar's",
         )
     return fields
 
@@ -266,8 +256,8 @@ def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
         index=broker.index,
     )
     body += broker.unknown
-    _check_size(what, len(body), BROKER_METADATA_MAX)
-    return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
+    check_size(what, len(body), BROKER_METADATA_MAX)
+    return MAGIC_BROKER_ENTRY_METADATA + U32.pack(len(body)) + body
 
 
 def _encode_before_payload(entry: Entry) -> bytes:
@@ -282,13 +272,13 @@ def _encode_before_payload(entry: Entry) -> bytes:
         properties=[{"key": key, "value": value} for key, value in entry.properties],
     )
     metadata += entry.unknown
-    _check_size(what, len(metadata), METADATA_MAX)
-    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
-    covered = _U32.pack(len(metadata)) + metadata
+    check_size(what, len(metadata), METADATA_MAX)
+    check_size("payload", len(entry.payload), PAYLOAD_MAX)
+    covered = U32.pack(len(metadata)) + metadata
     if not entry.is_checksummed:
         return covered
     checksum = google_crc32c.extend(google_crc32c.value(covered), entry.payload)
-    return MAGIC_CRC32C + _U32.pack(checksum) + covered
+    return MAGIC_CRC32C + U32.pack(checksum) + covered
 
 
 def _serialized(what: str, form: type[Message], **fields: Any) -> bytes:
@@ -304,27 +294,12 @@ def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:
     """Where the producer's part starts, and what the broker said."""
     if not data.startswith(MAGIC_BROKER_ENTRY_METADATA):
         return 0, None
-    size = _u32(data, _MAGIC_SIZE, "broker entry metadata size")
-    _check_size("broker entry metadata", size, BROKER_METADATA_MAX)
-    end = _BROKER_HEAD + size
-    _check_present("broker entry metadata", end, len(data))
-    try:
-        body = BrokerEntryMetadataProto.FromString(data[_BROKER_HEAD:end])
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"broker entry metadata: {exc}") from exc
+    what = "broker entry metadata"
+    begin, end = sized(data, MAGIC_SIZE, what, BROKER_METADATA_MAX)
+    body = parsed(BrokerEntryMetadataProto, data[begin:end], what)
     timestamp = body.broker_timestamp if body.HasField("broker_timestamp") else None
     index = body.index if body.HasField("index") else None
     return end, BrokerEntryMetadata(timestamp, index, _unknown_of(body))
-
-
-def _parse_metadata(data: bytes) -> MessageMetadata:
-    try:
-        metadata = MessageMetadata.FromString(data)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
-    if not metadata.IsInitialized():
-        raise Malformed(Reason.MISSING, "message metadata: a required field is missing")
-    return metadata
 
 
 def _unknown_of(message: Message) -> bytes:
@@ -335,19 +310,3 @@ def _unknown_of(message: Message) -> bytes:
     for field, _ in message.ListFields():
         message.ClearField(field.name)
     return message.SerializePartialToString()
-
-
-def _u32(data: bytes, position: int, what: str) -> int:
-    _check_present(what, position + _U32.size, len(data))
-    value: int = _U32.unpack_from(data, position)[0]
-    return value
-
-
-def _check_present(what: str, needed: int, present: int) -> None:
-    if present < needed:
-        raise TornFrame(what, needed, present)
-
-
-def _check_size(what: str, size: int, limit: int) -> None:
-    if size > limit:
-        raise Oversize(what, size, limit)

@@ -8,16 +8,19 @@ A record of changes has only what differs from the record before it; None stands
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.records import Value, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire import record_pb2
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
 from rgd.wire.frame import PAYLOAD_MAX
+from rgd.wire.parts import check_size, runs
 from rgd.wire.policies import policy_text
 from rgd.wire.record import Json
 
@@ -86,24 +89,14 @@ def parts_of_policies(
     bytes_max: int,
 ) -> list[PolicyPart]:
     """A record of policies in as many parts as it takes; at most `bytes_max` of all of them."""
-    runs: list[list[tuple[str, str]]] = [[]]
-    size = taken = 0
-    items = iter(texts.items())
-    for key, text in items:
-        more = len(key.encode()) + len(text.encode())
-        if taken + more > bytes_max:
-            left_out = 1 + sum(1 for _ in items)
-            break
-        if size + more > PART_BYTES or len(runs[-1]) == KEYS_MAX:
-            runs.append([])
-            size = 0
-        runs[-1].append((key, text))
-        size, taken = size + more, taken + more
-    else:
-        left_out = 0
+    items = tuple(texts.items())
+    sizes = [len(key.encode()) + len(text.encode()) for key, text in items]
+    kept = bisect_right(list(accumulate(sizes)), bytes_max)
+    left_out = len(items) - kept
+    parts = runs(sizes[:kept], PART_BYTES, KEYS_MAX) or [(0, 0)]
     return [
-        PolicyPart(sender, policies_hash, tuple(run), is_change, left_out, place, len(runs))
-        for place, run in enumerate(runs, 1)
+        PolicyPart(sender, policies_hash, items[begin:end], is_change, left_out, place, len(parts))
+        for place, (begin, end) in enumerate(parts, 1)
     ]
 
 
@@ -120,8 +113,7 @@ def read_texts(proto: record_pb2.Policies) -> tuple[tuple[str, str], ...]:
     Raises:
         Oversize, Malformed: too many, or not as many values as keys.
     """
-    if len(proto.keys) > KEYS_MAX:
-        raise Oversize("policies", len(proto.keys), KEYS_MAX)
+    check_size("policies", len(proto.keys), KEYS_MAX)
     if len(proto.keys) != len(proto.values):
         raise Malformed(Reason.BAD_COLUMNS, "policies: not as many values as keys")
     return tuple(zip(proto.keys, proto.values, strict=True))

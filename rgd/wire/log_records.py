@@ -8,7 +8,7 @@ Every segment begins with the policies in force, so each can be read without tho
 deleted. Rows are differences, and payloads are compressed; Pulsar reads the compression from the metadata.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -25,12 +25,12 @@ from rgd.wire.log_policies import (
     read_texts,
     write_policies,
 )
+from rgd.wire.parts import check_size, parsed
 from rgd.wire.record import (
     PARTS_MAX,
     RECORD_PROPERTIES,
     LoggedRound,
     in_order,
-    parsed,
     rounds_of,
     version_of,
     write_header,
@@ -87,16 +87,7 @@ class LogEncoder:
     def begin_segment(self) -> list[PolicyPart]:
         """What a new segment begins with."""
         self.restart()
-        policies = self._policies
-        if policies is None:
-            return []
-        return parts_of_policies(
-            policies.sender,
-            policies.policies_hash,
-            self._texts.all(),
-            is_change=False,
-            bytes_max=self._policies_bytes_max,
-        )
+        return self._parts(self._texts.all(), is_change=False)
 
     def items_of(self, logged: Loggable, *, has_segment: bool = True) -> list[Item]:
         """What is logged as items for entries: a large round in parts, of policies what changed.
@@ -111,15 +102,7 @@ class LogEncoder:
         is_first, self._policies = self._policies is None, logged
         if not has_segment or not (changes or is_first):
             return []
-        return list(
-            parts_of_policies(
-                logged.sender,
-                logged.policies_hash,
-                changes,
-                is_change=not is_first,
-                bytes_max=self._policies_bytes_max,
-            )
-        )
+        return [*self._parts(changes, is_change=not is_first)]
 
     def encode(self, item: Item, *, lost: int = 0) -> Payload:
         """Write one item, behind the one that was written before; a round carries `lost`.
@@ -141,7 +124,21 @@ class LogEncoder:
         if len(body) > PAYLOAD_MAX:
             self.restart()
             raise Oversize("record", len(body), PAYLOAD_MAX)
-        return Payload(*_stored(body))
+        data, metadata = compressed_payload(body)
+        return Payload(data, RECORD_PROPERTIES, metadata)
+
+    def _parts(self, texts: Mapping[str, str], *, is_change: bool) -> list[PolicyPart]:
+        """Some of the policies in force as items; nothing as long as none are known."""
+        policies = self._policies
+        if policies is None:
+            return []
+        return parts_of_policies(
+            policies.sender,
+            policies.policies_hash,
+            texts,
+            is_change=is_change,
+            bytes_max=self._policies_bytes_max,
+        )
 
     def _write_rows(self, record: RoundRecord, proto: record_pb2.RoundRecord) -> None:
         if self._since_key >= KEY_EVERY:
@@ -237,16 +234,13 @@ def _parsed(entry: Entry) -> record_pb2.RoundRecord | PolicyPart | None:
     """A record whose rows are still to be read, or what else an entry holds."""
     if version_of(entry) is None:
         return None
-    proto = parsed(plain_payload(entry))
+    payload = plain_payload(entry)
+    check_size("record", len(payload), PAYLOAD_MAX)
+    proto = parsed(_Record, payload, "record")
     if proto.HasField("policies"):
         return _policies_part(proto)
     check_count(proto.period_ns, "period")
     return proto
-
-
-def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:
-    data, metadata = compressed_payload(body)
-    return data, RECORD_PROPERTIES, metadata
 
 
 def _policies_proto(part: PolicyPart) -> record_pb2.RoundRecord:

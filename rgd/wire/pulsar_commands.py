@@ -7,14 +7,12 @@ declares. The entry of a larger frame is skipped as it comes, and its command is
 command that cannot be read is a `WireError`; the stream cannot be read after it.
 """
 
-import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from rgd.wire.api_pb2 import BaseCommand, MessageIdData
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.parts import U32, check_size, parsed
 from rgd.wire.pulsar_delivery import PAYLOAD_MAX
 
 #: Largest command, in bytes.
@@ -46,8 +44,6 @@ SERVER_ERRORS: Final = {
 }  # fmt: skip
 UNKNOWN_ERROR: Final = "UnknownError"
 
-_U32: Final = struct.Struct(">I")
-
 
 class Frame(NamedTuple):
     """A command, with the entry that it delivers."""
@@ -60,7 +56,7 @@ class Frame(NamedTuple):
 def framed(command: BaseCommand) -> bytes:
     """A command as it is sent."""
     body = command.SerializeToString()
-    return _U32.pack(len(body) + _U32.size) + _U32.pack(len(body)) + body
+    return U32.pack(len(body) + U32.size) + U32.pack(len(body)) + body
 
 
 class FrameBuffer:
@@ -85,23 +81,19 @@ class FrameBuffer:
 
     def _next(self) -> Frame | None:
         buffer = self._buffer
-        if len(buffer) < 2 * _U32.size:
+        if len(buffer) < 2 * U32.size:
             return None
-        (total,) = _U32.unpack_from(buffer)
-        (size,) = _U32.unpack_from(buffer, _U32.size)
-        if size > COMMAND_MAX:
-            raise Oversize("command", size, COMMAND_MAX)
-        if size + _U32.size > total:
+        (total,) = U32.unpack_from(buffer)
+        (size,) = U32.unpack_from(buffer, U32.size)
+        check_size("command", size, COMMAND_MAX)
+        if size + U32.size > total:
             raise Malformed(Reason.BAD_STRUCTURE, f"command: {size} bytes in a frame of {total}")
-        start, end = 2 * _U32.size, 2 * _U32.size + size
-        frame_end = _U32.size + total
+        start, end = 2 * U32.size, 2 * U32.size + size
+        frame_end = U32.size + total
         is_kept = total <= FRAME_MAX
         if len(buffer) < (frame_end if is_kept else end):
             return None
-        try:
-            command = BaseCommand.FromString(bytes(buffer[start:end]))
-        except DecodeError as exc:
-            raise Malformed(Reason.UNPARSABLE, f"command: {exc}") from exc
+        command = parsed(BaseCommand, bytes(buffer[start:end]), "command")
         entry = bytes(buffer[end:frame_end]) if is_kept else None
         self._skipping = max(0, frame_end - len(buffer))
         del buffer[:frame_end]

@@ -11,14 +11,21 @@ Why not pulsar-client's own reader: it trusts all of these numbers, and a wrong 
 The connection is in `rgd.adapters.exchange.pulsar_reader`, its commands are in `rgd.wire.pulsar_commands`.
 """
 
-import struct
 from typing import Final, NamedTuple
 
 import google_crc32c
-from google.protobuf.message import DecodeError
 
 from rgd.wire.api_pb2 import DeliveredMetadata, SingleMessageMetadata
-from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame, WireError
+from rgd.wire.errors import ChecksumMismatch, Malformed, Reason, TornFrame, WireError
+from rgd.wire.parts import (
+    MAGIC_BROKER_ENTRY_METADATA,
+    MAGIC_SIZE,
+    U32,
+    check_size,
+    checksummed,
+    parsed,
+    sized,
+)
 
 #: Largest payload of an entry, compressed or not, in bytes; Pulsar's own default.
 PAYLOAD_MAX: Final = 5 << 20
@@ -30,10 +37,6 @@ BATCH_MESSAGES_MAX: Final = 16_384
 #: The index of a message that is in no batch.
 NO_BATCH: Final = -1
 
-_MAGIC_BROKER: Final = b"\x0e\x02"
-_MAGIC_CRC32C: Final = b"\x0e\x01"
-_MAGIC_SIZE: Final = 2
-_U32: Final = struct.Struct(">I")
 _NONE: Final = 0
 _LZ4: Final = 1
 
@@ -66,52 +69,22 @@ def read_delivery(data: bytes) -> Delivered:
     """Read an entry as it is delivered behind its command."""
     permits = 1
     try:
-        start, checksum = _checksum(data)
-        end = _behind("message metadata", data, start)
-        metadata = DeliveredMetadata.FromString(data[start + _U32.size : end])
+        start = 0
+        if data.startswith(MAGIC_BROKER_ENTRY_METADATA):
+            start = sized(data, MAGIC_SIZE, "broker entry metadata", METADATA_MAX)[1]
+        start, checksum = checksummed(data, start)
+        begin, end = sized(data, start, "message metadata", METADATA_MAX)
+        metadata = parsed(DeliveredMetadata, data[begin:end], "metadata")
         permits = max(metadata.num_messages_in_batch, 1)
         if checksum is not None and google_crc32c.value(data[start:]) != checksum:
-            raise ChecksumMismatch(start - _U32.size)
-        if len(data) - end > PAYLOAD_MAX:
-            raise Oversize("payload", len(data) - end, PAYLOAD_MAX)
+            raise ChecksumMismatch(start - U32.size)
+        check_size("payload", len(data) - end, PAYLOAD_MAX)
         # Markers are Pulsar's own, and not for readers.
         is_marker = metadata.HasField("marker_type")
         messages = () if is_marker else _messages(metadata, data[end:])
         return Delivered(messages, permits, metadata.publish_time)
-    except WireError as exc:
-        fault = exc
-    except DecodeError as exc:
-        fault = Malformed(Reason.UNPARSABLE, f"metadata: {exc}")
-    return Delivered((), permits, fault=fault)
-
-
-def _checksum(data: bytes) -> tuple[int, int | None]:
-    """Where the metadata's size stands, and the checksum of all from there on, if there is one."""
-    position = 0
-    if data.startswith(_MAGIC_BROKER):
-        position = _behind("broker entry metadata", data, _MAGIC_SIZE)
-    if not data.startswith(_MAGIC_CRC32C, position):
-        return position, None
-    at = position + _MAGIC_SIZE
-    return at + _U32.size, _u32(data, at)
-
-
-def _behind(what: str, data: bytes, position: int) -> int:
-    """The end of a part that begins with its size."""
-    size = _u32(data, position)
-    if size > METADATA_MAX:
-        raise Oversize(what, size, METADATA_MAX)
-    end = position + _U32.size + size
-    if end > len(data):
-        raise TornFrame(what, end, len(data))
-    return end
-
-
-def _u32(data: bytes, position: int) -> int:
-    if position + _U32.size > len(data):
-        raise TornFrame("size", position + _U32.size, len(data))
-    value: int = _U32.unpack_from(data, position)[0]
-    return value
+    except WireError as fault:
+        return Delivered((), permits, fault=fault)
 
 
 def _messages(metadata: DeliveredMetadata, payload: bytes) -> tuple[DeliveredMessage, ...]:
@@ -130,8 +103,7 @@ def _plain(metadata: DeliveredMetadata, payload: bytes) -> bytes:
     if metadata.compression == _NONE:
         return payload
     size = metadata.uncompressed_size
-    if size > PAYLOAD_MAX:
-        raise Oversize("payload, decompressed", size, PAYLOAD_MAX)
+    check_size("payload, decompressed", size, PAYLOAD_MAX)
     if metadata.compression != _LZ4:
         text = f"payload: compression {metadata.compression}; expected none or LZ4"
         raise Malformed(Reason.UNPARSABLE, text)
@@ -149,12 +121,11 @@ def _plain(metadata: DeliveredMetadata, payload: bytes) -> bytes:
 
 
 def _batch(count: int, plain: bytes) -> tuple[DeliveredMessage, ...]:
-    if count > BATCH_MESSAGES_MAX:
-        raise Oversize("messages of a batch", count, BATCH_MESSAGES_MAX)
+    check_size("messages of a batch", count, BATCH_MESSAGES_MAX)
     messages, position = [], 0
     for index in range(count):
-        end = _behind("metadata in a batch", plain, position)
-        single = SingleMessageMetadata.FromString(plain[position + _U32.size : end])
+        begin, end = sized(plain, position, "metadata in a batch", METADATA_MAX)
+        single = parsed(SingleMessageMetadata, plain[begin:end], "metadata")
         position = end + single.payload_size
         if single.payload_size < 0 or position > len(plain):
             raise TornFrame("payload in a batch", position, len(plain))

@@ -12,18 +12,16 @@ less strictly than rgd's own, because Pulsar accepts more. Repetitions are kept
 unchanged. rgd's own fields under high numbers are not part of this version.
 """
 
-from collections.abc import Iterator
 from typing import Final
-
-from google.protobuf.message import DecodeError
 
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import Pair
 from rgd.wire import resource_usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_foreign_group, check_utf8
 from rgd.wire.codec import MESSAGE_MAX
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
 from rgd.wire.keys import ROWS_MAX
+from rgd.wire.parts import check_size, parsed, runs
 
 #: Largest report that is read: Pulsar's default limit of a message.
 REPORT_MAX: Final = 5 << 20
@@ -41,11 +39,11 @@ def encode_stock_report(report: StockReport) -> bytes:
         Oversize: too many groups or bytes.
         Malformed: a name or number cannot be one.
     """
-    _check_size(len(report.usage), ROWS_MAX, "groups")
+    check_size("groups", len(report.usage), ROWS_MAX)
     data = resource_usage_pb2.ResourceUsageInfo(
         broker=check_broker(report.broker), usageMap=map(_proto_of, report.usage)
     ).SerializeToString()
-    _check_size(len(data), MESSAGE_MAX, "stock report")
+    check_size("stock report", len(data), MESSAGE_MAX)
     return data
 
 
@@ -55,9 +53,11 @@ def encode_stock_reports(report: StockReport, bytes_max: int = SEND_BYTES_MAX) -
     Raises:
         Oversize, Malformed: as `encode_stock_report`.
     """
+    names = [_ENTRY_BYTES_MAX + _CHARACTER_BYTES_MAX * len(each.group) for each in report.usage]
+    parts = runs(names, bytes_max) or [(0, 0)]
     return tuple(
-        encode_stock_report(StockReport(report.broker, part))
-        for part in _parts(report.usage, bytes_max)
+        encode_stock_report(StockReport(report.broker, report.usage[begin:end]))
+        for begin, end in parts
     )
 
 
@@ -67,28 +67,13 @@ def decode_stock_report(data: bytes) -> StockReport:
     Raises:
         WireError: with the reason, whatever is wrong.
     """
-    _check_size(len(data), REPORT_MAX, "stock report")
-    try:
-        proto = resource_usage_pb2.ResourceUsageInfo.FromString(data)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"stock report: {exc}") from exc
+    check_size("stock report", len(data), REPORT_MAX)
+    proto = parsed(resource_usage_pb2.ResourceUsageInfo, data, "stock report")
     if not proto.IsInitialized():
         raise Malformed(Reason.MISSING, "stock report: a required field is missing")
-    _check_size(len(proto.usageMap), ROWS_MAX, "groups")
+    check_size("groups", len(proto.usageMap), ROWS_MAX)
     broker = check_broker(check_utf8(proto.broker, "broker"))
     return StockReport(broker, tuple(map(_usage_of, proto.usageMap)))
-
-
-def _parts(usage: tuple[GroupUsage, ...], bytes_max: int) -> Iterator[tuple[GroupUsage, ...]]:
-    """Groups in order, as many at a time as fit into a message; a report without any is one part."""
-    begin = size = 0
-    for at, each in enumerate(usage):
-        size_of_each = _ENTRY_BYTES_MAX + _CHARACTER_BYTES_MAX * len(each.group)
-        if size + size_of_each > bytes_max:
-            yield usage[begin:at]
-            begin, size = at, 0
-        size += size_of_each
-    yield usage[begin:]
 
 
 def _proto_of(usage: GroupUsage) -> resource_usage_pb2.ResourceUsage:
@@ -127,8 +112,3 @@ def _pair_of(proto: resource_usage_pb2.NetworkUsage) -> Pair:
     pair = Pair(messages=proto.messagesPerPeriod, bytes=proto.bytesPerPeriod)
     check_counts(pair, "usage")
     return pair
-
-
-def _check_size(size: int, limit: int, what: str) -> None:
-    if size > limit:
-        raise Oversize(what, size, limit)

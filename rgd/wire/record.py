@@ -14,17 +14,16 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate
 from rgd.core.units import MILLI, NS_PER_MS, Milli, Pair, to_units
 from rgd.wire import record_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_distinct, check_weight
-from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion, WireError
-from rgd.wire.frame import PAYLOAD_MAX, Entry
+from rgd.wire.errors import Malformed, Reason, UnknownVersion, WireError
+from rgd.wire.frame import Entry
 from rgd.wire.keys import is_in_order
+from rgd.wire.parts import check_size
 from rgd.wire.row_range import RowRange
 
 #: The property of an entry's metadata with the version of a record in the payload.
@@ -131,16 +130,6 @@ def version_of(entry: Entry) -> int | None:
     if version not in (None, str(RECORD_VERSION)):
         raise UnknownVersion("record", version)
     return None if version is None else int(version)
-
-
-def parsed(payload: bytes) -> record_pb2.RoundRecord:
-    """The message that a payload holds."""
-    if len(payload) > PAYLOAD_MAX:
-        raise Oversize("record", len(payload), PAYLOAD_MAX)
-    try:
-        return record_pb2.RoundRecord.FromString(payload)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
 
 
 def rounds_of(
@@ -255,8 +244,7 @@ def _check_part(part: int, parts: int) -> None:
 def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     if not peers:
         return ()
-    if len(peers) > PEERS_MAX:
-        raise Oversize("peers", len(peers), PEERS_MAX)
+    check_size("peers", len(peers), PEERS_MAX)
     check_distinct((check_broker(broker) for broker, _ in peers), "peers")
     check_counts([sequence for _, sequence in peers], "peers")
     return tuple(peers)

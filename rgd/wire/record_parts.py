@@ -7,13 +7,14 @@ are the most that a row or a peer may need. A round that fits is its only part.
 Rows are divided in place; `rgd.wire.log_records` sorts each part separately.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.frame import PAYLOAD_MAX
+from rgd.wire.parts import runs
 from rgd.wire.record import PEERS_MAX
 
 #: The most bytes of a row without its group's name: varints of at most 10 bytes in every column.
@@ -29,13 +30,13 @@ PART_PEERS_BYTES: Final = PAYLOAD_MAX // 5
 #: The most bytes of one letter.
 _UTF8_MAX: Final = 4
 
-_Run = tuple[int, int]
-
 
 def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
     """The parts of a round in order, each as small as an entry must be."""
-    rows = _runs([ROW_BYTES_MAX + len(group) for group in record.rows.usage.groups])
-    peers = _runs_of_peers(record.peers)
+    groups = record.rows.usage.groups
+    rows = runs([ROW_BYTES_MAX + len(group) for group in groups], PART_ROWS_BYTES)
+    names = [PEER_BYTES_MAX + _UTF8_MAX * len(broker) for broker, _ in record.peers]
+    peers = runs(names, PART_PEERS_BYTES, PEERS_MAX)
     count = max(len(rows), len(peers), 1)
     if count == 1:
         yield record
@@ -52,24 +53,3 @@ def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
             part=part,
             parts=count,
         )
-
-
-def _runs_of_peers(peers: Sequence[tuple[str, int]]) -> list[_Run]:
-    sizes = [PEER_BYTES_MAX + _UTF8_MAX * len(broker) for broker, _ in peers]
-    return _runs(sizes, PART_PEERS_BYTES, PEERS_MAX)
-
-
-def _runs(
-    sizes: Sequence[int], bytes_max: int = PART_ROWS_BYTES, count_max: int | None = None
-) -> list[_Run]:
-    """Cut things of these sizes into runs (begin, end) of at most so many bytes, and so many things."""
-    runs: list[_Run] = []
-    begin = taken = 0
-    for at, size in enumerate(sizes):
-        if taken + size > bytes_max or at - begin == count_max:
-            runs.append((begin, at))
-            begin, taken = at, 0
-        taken += size
-    if begin < len(sizes):
-        runs.append((begin, len(sizes)))
-    return runs

@@ -12,7 +12,8 @@ from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard
 from rgd.wire import usage_pb2
 from rgd.wire.columns import as_counts, read_columns, write_columns
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.parts import check_size
 
 _SEQUENCES: Final = ("sequences",)
 
@@ -50,8 +51,7 @@ def write_sequences(layouts: Sequence[Sequence[int]], proto: usage_pb2.Report) -
 
 def read_sequences(layouts: Sequence[usage_pb2.Layout]) -> tuple[tuple[int, ...], ...]:
     """Read the sequences of each layout: a number for each of its shards."""
-    if len(layouts) > LAYOUTS_MAX:
-        raise Oversize("layouts", len(layouts), LAYOUTS_MAX)
+    check_size("layouts", len(layouts), LAYOUTS_MAX)
     return tuple(_read_layout(layout) for layout in layouts)
 
 
