@@ -8,7 +8,7 @@ The fields are those of Apache Pulsar 4.0.8. `backlog_reader` makes the calls.
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -168,36 +168,12 @@ def position_of(text: str) -> Position:
     return Position(int(match[1]), int(match[2]))
 
 
-def following(ledgers: Sequence[Ledger], position: Position) -> Position | None:
-    """The first entry after a position that is in the ledgers; None at the end."""
-    for ledger in ledgers:
-        if ledger.id < position.ledger:
-            continue
-        entry = position.entry + 1 if ledger.id == position.ledger else 0
-        if entry < ledger.entries:
-            return Position(ledger.id, entry)
-    return None
-
-
-def preceding(ledgers: Sequence[Ledger], position: Position) -> Position | None:
-    """The last entry before a position that is in the ledgers; None at the beginning."""
-    for ledger in reversed(ledgers):
-        if ledger.id > position.ledger:
-            continue
-        end = (
-            min(position.entry, ledger.entries) if ledger.id == position.ledger else ledger.entries
-        )
-        if end > 0:
-            return Position(ledger.id, end - 1)
-    return None
-
-
 class Entries:
-    """Counts a topic's entries before a position."""
+    """Numbers a topic's entries from 0, ledger by ledger."""
 
     def __init__(self, ledgers: Sequence[Ledger]) -> None:
         self._ids = [ledger.id for ledger in ledgers]
-        self._entries = [ledger.entries for ledger in ledgers]
+        self._entries = [max(0, ledger.entries) for ledger in ledgers]
         self._before = [0, *accumulate(self._entries)]
 
     @property
@@ -211,6 +187,13 @@ class Entries:
         if at == len(self._ids) or self._ids[at] != position.ledger:
             return self._before[at]
         return self._before[at] + min(max(0, position.entry), self._entries[at])
+
+    def at(self, number: int) -> Position | None:
+        """Where the entry of this number is; None: there is none."""
+        if not 0 <= number < self.all:
+            return None
+        ledger = bisect_right(self._before, number) - 1
+        return Position(self._ids[ledger], number - self._before[ledger])
 
 
 def unacknowledged(entries: Entries, mark: Position, ranges: str) -> int | None:
@@ -243,7 +226,8 @@ def subscriptions_of(
     for name, cursor in durable_cursors(stats).items():
         mark = position_of(cursor.mark_delete_position)
         messages = unacknowledged(entries, mark, cursor.individually_deleted_messages)
-        found.append(SubscriptionBacklog(name, following(ledgers, mark), messages=messages))
+        oldest = entries.at(entries.until(_after(mark)))
+        found.append(SubscriptionBacklog(name, oldest, messages=messages))
     return tuple(found)
 
 

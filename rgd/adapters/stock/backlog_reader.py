@@ -255,7 +255,8 @@ class StockBacklogReader(StockBacklogs):
         cursor = stats.cursors.get(eviction.subscription)
         if cursor is None:
             raise Missing(f"{eviction.topic} has no subscription {eviction.subscription}")
-        last = answers.preceding(answers.ledgers_of(stats), eviction.to)
+        entries = answers.Entries(answers.ledgers_of(stats))
+        last = entries.at(entries.until(eviction.to) - 1)
         if last is None or answers.position_of(cursor.mark_delete_position) >= last:
             return None
         return last

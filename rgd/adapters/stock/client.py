@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -156,26 +156,26 @@ class StockClient:
             StockDown: no answer came.
             StockRefused: the answer is unusable.
         """
-        reply = await self._reply("GET", path, at=at, bytes_max=bytes_max)
+        reply = await self._reply(_Call("GET", path, at=at, bytes_max=bytes_max))
         return _decoded(path, reply.body, decoder)
 
     async def locate(
         self, path: str, decoder: msgspec.json.Decoder[_Answer]
     ) -> tuple[_Answer | None, str]:
         """As `get`, and the address of the broker that answered after all redirects."""
-        reply = await self._reply("GET", path)
+        reply = await self._reply(_Call("GET", path))
         return _decoded(path, reply.body, decoder), reply.at
 
     async def head(self, path: str, *, at: str | None = None) -> Mapping[str, str]:
         """The headers that a GET would answer; raises as `get`."""
-        return (await self._reply("HEAD", path, at=at)).headers
+        return (await self._reply(_Call("HEAD", path, at=at))).headers
 
     async def send(
         self, method: str, path: str, body: object = None, *, at: str | None = None
     ) -> None:
         """Send a JSON body, perhaps to one broker; raises as `get`."""
         data = None if body is None else msgspec.json.encode(body)
-        await self._reply(method, path, data, at=at)
+        await self._reply(_Call(method, path, data, at))
 
     async def close(self) -> None:
         """Close every connection."""
@@ -183,18 +183,11 @@ class StockClient:
             await self._session.close()
             self._session = None
 
-    async def _reply(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None = None,
-        *,
-        at: str | None = None,
-        bytes_max: int | None = None,
-    ) -> "_Reply":
+    async def _reply(self, call: "_Call") -> "_Reply":
         """A successful answer."""
+        path = call.path
         try:
-            reply = await self._ask_one_of(method, path, data, at=at, bytes_max=bytes_max)
+            reply = await self._ask_one_of(call)
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             why = str(exc) or type(exc).__name__
             raise StockDown(f"{path}: {why}") from exc
@@ -207,29 +200,26 @@ class StockClient:
         complaint = _complaint_of(body)
         shown = _shown(body) if complaint is None else complaint[:REASON_CHARS_MAX]
         text = f"{path} answered {status} {shown}".rstrip()
-        if status in _NOTHING_THERE and (complaint is not None or method == "HEAD"):
+        if status in _NOTHING_THERE and (complaint is not None or call.method == "HEAD"):
             raise Missing(text)
         raise StockRefused(text, status)
 
-    async def _ask_one_of(
-        self, method: str, path: str, data: bytes | None, *, at: str | None, bytes_max: int | None
-    ) -> "_Reply":
-        """Ask the broker at `at`, or those of the settings in turn until one answers."""
-        if at is None:
+    async def _ask_one_of(self, call: "_Call") -> "_Reply":
+        """Ask the broker that is named, or those of the settings in turn until one answers."""
+        if call.at is None:
             for _ in self._bases[1:]:
                 base = self._base
                 try:
-                    return await self._ask(method, path, data, at=None, bytes_max=bytes_max)
+                    return await self._ask(call)
                 except (aiohttp.ClientConnectionError, TimeoutError, OSError):
                     if self._base == base:  # of concurrent calls one turns to the next
                         following = self._bases.index(base) + 1
                         self._base = self._bases[following % len(self._bases)]
-        return await self._ask(method, path, data, at=at, bytes_max=bytes_max)
+        return await self._ask(call)
 
-    async def _ask(
-        self, method: str, path: str, data: bytes | None, *, at: str | None, bytes_max: int | None
-    ) -> "_Reply":
+    async def _ask(self, call: "_Call") -> "_Reply":
         assert self._session is not None, "prepare() comes first"
+        method, path, data, at, bytes_max = call
         url = f"{at or self._base}{ADMIN_PATH}{path}"
         headers = self._headers if data is None else self._headers | _JSON
         for _ in range(REDIRECTS_MAX + 1):
@@ -246,6 +236,16 @@ class StockClient:
                     )
                 url = _next_url(path, url, location)
         raise StockRefused(f"{path}: more than {REDIRECTS_MAX} redirects")
+
+
+class _Call(NamedTuple):
+    """One call; `StockClient.get` says what its parts are."""
+
+    method: str
+    path: str
+    data: bytes | None = None
+    at: str | None = None
+    bytes_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
