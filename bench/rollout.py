@@ -25,7 +25,8 @@ import yaml
 from bench.harness import Figures, run
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
-from rgd.app.demo.cluster import Daemon, LoadProcess
+from rgd.app.demo.cluster import Daemon
+from rgd.app.demo.load import Load
 from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
 from rgd.app.demo.verdict import Tally
 
@@ -115,13 +116,11 @@ async def roll(folder: Path, order: Order, environ: dict[str, str]) -> Figures:
         for node in nodes:
             stack.push_async_callback(node.daemon.stop)
         await asyncio.gather(*(node.start() for node in nodes))
-        loads = [LoadProcess(seed) for seed in range(len(BROKERS))]
-        listening = []
+        loads = [Load(seed) for seed in range(len(BROKERS))]
         for node, load in zip(nodes, loads, strict=True):
             stack.push_async_callback(load.stop)
-            await load.start(f"unix://{node.address}")
-            listening.append(asyncio.create_task(load.listen()))
-            await load.want(WANTED)
+            load.start(f"unix://{node.address}")
+            load.wanted_per_s = WANTED
         await asyncio.sleep(SETTLE_S)
         begun_s = time.monotonic()
         moments = [await node.replace(order) for node in nodes]
@@ -129,7 +128,6 @@ async def roll(folder: Path, order: Order, environ: dict[str, str]) -> Figures:
         ended_s = time.monotonic()
         for load in loads:
             await load.stop()
-        await asyncio.gather(*listening)
     tallies = [load.tally for load in loads]
     return _figures(tallies, moments, begun_s * 1000, ended_s * 1000)
 

@@ -14,7 +14,8 @@ import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
-from rgd.app.demo.cluster import Daemon, LoadProcess
+from rgd.app.demo.cluster import Daemon
+from rgd.app.demo.load import Load
 from rgd.app.demo.plan import NAMESPACE
 from tests.support import components
 
@@ -90,27 +91,24 @@ async def client_of(stack: AsyncExitStack, daemon: Daemon) -> DaemonClient:
     return await stack.enter_async_context(DaemonClient(daemon.base))
 
 
-async def load_of(stack: AsyncExitStack, daemon: Daemon) -> LoadProcess:
-    """Start a daemon, and a process that asks it for more than the whole quota."""
+async def load_of(stack: AsyncExitStack, daemon: Daemon) -> Load:
+    """Start a daemon, and ask it for more than the whole quota."""
     await daemon.start()
-    load = LoadProcess(seed=0)
-    await load.start(daemon.base)
+    load = Load(seed=0)
+    load.start(daemon.base)
     stack.push_async_callback(load.stop)
-    task = asyncio.get_running_loop().create_task(load.listen())
-    stack.callback(task.cancel)
-    await load.want(2 * QUOTA)
+    load.wanted_per_s = 2 * QUOTA
     return load
 
 
-def admitted(load: LoadProcess, begin: float, end: float) -> int:
+def admitted(load: Load, begin: float, end: float) -> float:
     """Messages that a load counted as granted between two moments."""
-    counts = zip(load.tally.at_ms, load.tally.admitted, strict=True)
-    return sum(count for at_ms, count in counts if begin <= at_ms / 1000 < end)
+    return load.tally.rates(begin * 1000, end * 1000)[1] * (end - begin)
 
 
-async def told_until(load: LoadProcess, client: DaemonClient, moment: float) -> None:
-    """Return once a load has told what it counted until then."""
-    while not load.tally.at_ms or load.tally.at_ms[-1] / 1000 < moment:
+async def told_until(load: Load, client: DaemonClient, moment: float) -> None:
+    """Return once a load has counted what it did until then."""
+    while not load.tally.rates(moment * 1000, (moment + 1) * 1000)[0]:
         await client.is_ready()
 
 

@@ -1,4 +1,4 @@
-"""Runs the demo's daemons and loads, each a process of its own.
+"""Runs the demo's daemons, each a process of its own, and a load on each.
 
 Law: whatever happens, no process outlives the demo; a process that ends too
 early is an error with the end of what it said.
@@ -9,7 +9,6 @@ exchange is an embedded broker that this process runs.
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -18,8 +17,8 @@ from typing import Final, Self
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.load import Load
 from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
-from rgd.app.demo.verdict import Tally
 from rgd.errors import RgdError
 
 START_TIMEOUT_S: Final = 60.0
@@ -120,48 +119,6 @@ class Daemon:
         return self._process.returncode
 
 
-class LoadProcess:
-    """One load, and what it counted."""
-
-    def __init__(self, seed: int) -> None:
-        self.tally = Tally()
-        self._seed = seed
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self, base: str) -> None:
-        """Start asking the daemon at `base`, for nothing yet; returns once it is up."""
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "rgd.app.demo.load", base, str(self._seed)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )
-        assert self._process.stdout is not None
-        if not await self._process.stdout.readline():
-            raise DemoFailed(f"the load on {base} does not start")
-
-    async def want(self, messages_per_s: float) -> None:
-        """Change the rate of new work."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"wanted_per_s": messages_per_s}).encode() + b"\n")
-        await self._process.stdin.drain()
-
-    async def listen(self) -> None:
-        """Take in what it counts, until it ends."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            told = json.loads(line)
-            self.tally.add(told["slices"], told["late"])
-
-    async def stop(self) -> None:
-        """End it."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
-            await self._process.wait()
-
-
 class Cluster:
     """An exchange, three daemons and a load on each; an async context manager."""
 
@@ -169,8 +126,7 @@ class Cluster:
         self.folder = folder
         self._embedded = EmbeddedBroker(folder / "exchange")
         self.daemons: list[Daemon] = []
-        self.loads = [LoadProcess(seed) for seed in range(len(BROKERS))]
-        self._tasks: list[asyncio.Task[None]] = []
+        self.loads = [Load(seed) for seed in range(len(BROKERS))]
 
     async def __aenter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -181,8 +137,8 @@ class Cluster:
             async with asyncio.TaskGroup() as tasks:
                 for daemon in self.daemons:
                     tasks.create_task(daemon.start())
-            for place in range(len(BROKERS)):
-                await self.start_load(place)
+            for daemon, load in zip(self.daemons, self.loads, strict=True):
+                load.start(daemon.base)
         except BaseException:
             await self.close()
             raise
@@ -190,13 +146,6 @@ class Cluster:
 
     async def __aexit__(self, *_exception: object) -> None:
         await self.close()
-
-    async def start_load(self, place: int) -> None:
-        """Start a load process against the daemon of the same place; it goes on counting."""
-        load = self.loads[place]
-        await load.start(self.daemons[place].base)
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(load.listen(), name=f"load {place}"))
 
     async def wait_until_live(self) -> None:
         """Return once every daemon knows its shares."""
@@ -210,8 +159,5 @@ class Cluster:
         """End every process, the exchange last."""
         for load in self.loads:
             await load.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(daemon.stop() for daemon in self.daemons))
         await self._embedded.stop()

@@ -87,14 +87,14 @@ async def _begin(cluster: Cluster, phase: Phase) -> float:
         await _wait_until_forgotten(cluster, last.name)
     elif phase.change is Change.RESTART:
         await last.start()
-        await cluster.start_load(len(BROKERS) - 1)
+        cluster.loads[-1].start(last.base)
     elif phase.change is Change.QUOTA:
         async with DaemonClient(cluster.daemons[0].base) as client:
             await client.put_group(GROUP, {"publish": {"messages": phase.quota}})
     begin_s = time.monotonic()
     for load, wanted, daemon in zip(cluster.loads, phase.wanted, cluster.daemons, strict=True):
         if daemon is not last or phase.change is not Change.KILL:
-            await load.want(wanted)
+            load.wanted_per_s = wanted
     return begin_s
 
 

@@ -12,9 +12,8 @@ about the daemons, so it counts as the one before it (`unjudged`): a load was la
 less than it does in most rounds of the phase.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -24,42 +23,36 @@ from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair, to_milli, to_units
 
+#: Counts are kept for slices of this length.
+SLICE_MS: Final = 20
 #: What a load could not ask for in time it asks for so soon after.
 CATCHING_UP_MS: Final = 250
 #: A load that asks for less than this part of what it usually does was not run, or not answered.
 ASKED_MIN: Final = 0.92
 
 
-@dataclass(slots=True)
 class Tally:
-    """What one load counted, by slices in order of time."""
+    """What one load wanted and was admitted, by slices in order of time."""
 
-    at_ms: list[int] = field(default_factory=list)
-    wanted: list[int] = field(default_factory=list)
-    admitted: list[int] = field(default_factory=list)
-    refused: int = 0
-    failed: int = 0
-    #: From when to when it was to ask, and the machine did not run it.
-    late: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._slices: dict[int, list[int]] = {}
+        #: From when to when it was to ask, and the machine did not run it.
+        self.late: list[tuple[int, int]] = []
 
-    def add(self, slices: Sequence[Sequence[int]], late: Sequence[Sequence[int]] = ()) -> None:
-        """Take in slices, [at_ms, wanted, admitted, refused, failed], and late ticks, [due_ms, began_ms]."""
-        self.late += [(due_ms, began_ms) for due_ms, began_ms in late]
-        for at_ms, wanted, admitted, refused, failed in slices:
-            self.at_ms.append(at_ms)
-            self.wanted.append(wanted)
-            self.admitted.append(admitted)
-            self.refused += refused
-            self.failed += failed
+    def add(self, begin_ms: int, end_ms: int, *counted: int) -> None:
+        """Count what was wanted and admitted between two moments, evenly over the slices between them."""
+        first, last = begin_ms // SLICE_MS, max(begin_ms, end_ms - 1) // SLICE_MS
+        count = last - first + 1
+        for place in range(count):
+            row = self._slices.setdefault((first + place) * SLICE_MS, [0, 0])
+            for column, messages in enumerate(counted):
+                row[column] += messages * (place + 1) // count - messages * place // count
 
     def rates(self, begin_ms: float, end_ms: float) -> tuple[float, float]:
         """Wanted and admitted per second between two moments."""
-        first, last = bisect_left(self.at_ms, begin_ms), bisect_left(self.at_ms, end_ms)
+        rows = [row for at_ms, row in self._slices.items() if begin_ms <= at_ms < end_ms]
         seconds = (end_ms - begin_ms) / 1000
-        return (
-            sum(self.wanted[first:last]) / seconds,
-            sum(self.admitted[first:last]) / seconds,
-        )
+        return sum(row[0] for row in rows) / seconds, sum(row[1] for row in rows) / seconds
 
     def was_late(self, begin_ms: float, end_ms: float) -> bool:
         """Whether it stood still between two moments, or so shortly before that its retries come there."""

@@ -19,12 +19,12 @@ def tallies(admitted: list[int], late: dict[int, int] | None = None) -> dict[str
         late: when a tick of it was due, in milliseconds of the phase, and when it began.
     """
     first, *others = (Tally() for _ in range(3))
-    first.add([], [[BEGIN_MS + due, BEGIN_MS + began] for due, began in (late or {}).items()])
+    first.late += [(BEGIN_MS + due, BEGIN_MS + began) for due, began in (late or {}).items()]
     for number, count in enumerate(admitted):
         at_ms = BEGIN_MS + number * 1000
-        first.add([[at_ms, WANTED, count, 0, 0]])
+        first.add(at_ms, at_ms, WANTED, count)
         for other in others:
-            other.add([[at_ms, WANTED, 300, 0, 0]])
+            other.add(at_ms, at_ms, WANTED, 300)
     return {str(place): tally for place, tally in enumerate((first, *others))}
 
 
