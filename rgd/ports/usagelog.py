@@ -105,8 +105,5 @@ class UsageLog(Protocol):
     def append(self, item: "Loggable", *, broker_timestamp_ms: int) -> None:
         """Queue one item for writing; never blocks, never raises, and takes no longer for a large one."""
 
-    async def flush(self) -> None:
-        """Return once everything appended before is on disk (or counted as lost)."""
-
     async def close(self) -> None:
-        """Flush and stop. Idempotent; later entries are lost."""
+        """Write and sync what was appended, and stop. Idempotent; later entries are lost."""

@@ -24,7 +24,8 @@ from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader, tried
 from rgd.wire.policies import decode_policy
-from rgd.wire.record import LoggedRound, in_order, parsed
+from rgd.wire.record import LoggedRound, in_order
+from rgd.wire.record_pb2 import RoundRecord as Proto
 from tests.support import wire_values
 from tests.support.columns import shares_of
 
@@ -103,7 +104,7 @@ def entry_of(encoder: LogEncoder, item: Item) -> Entry:
 
 def damaged(entry: Entry) -> Entry:
     """An entry whose rows, if it has any, cannot be read."""
-    proto = parsed(plain_payload(entry))
+    proto = Proto.FromString(plain_payload(entry))
     proto.chained.sent = b"\x02" * proto.chained.rows
     return replace(entry, payload=proto.SerializeToString(), unknown=b"")
 

@@ -27,9 +27,6 @@ class NoLog:
     def append(self, _item: Loggable, *, broker_timestamp_ms: int) -> None:
         """Nothing is kept, which is no loss."""
 
-    async def flush(self) -> None:
-        """Nothing waits."""
-
     async def close(self) -> None:
         """Nothing to close."""
 

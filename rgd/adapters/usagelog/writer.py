@@ -1,8 +1,8 @@
 """The daemon's usage log: one thread that writes, fed by one bounded queue.
 
 Law: `append` never waits for the disk. Payloads are written in order, or counted in `lost`. A full
-queue drops the newest at once. While the disk fails, the queue keeps its payloads until a caller
-waits (`flush`, `close`) and one more attempt has failed.
+queue drops the newest at once. While the disk fails, the queue keeps its payloads until the log is closed
+and one more attempt has failed.
 A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
 and its end is reported once too. Only a successful write proves that the disk works.
 
@@ -168,10 +168,6 @@ class SegmentedLog:
     def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
         self._inbox.offer(item, broker_timestamp_ms)
 
-    async def flush(self) -> None:
-        assert self._thread is not None or self._inbox.is_closed, "not open"
-        await asyncio.shield(asyncio.wrap_future(self._inbox.mark()))
-
     async def close(self) -> None:
         ended = self._inbox.close()
         if self._thread is None:
@@ -224,15 +220,15 @@ class SegmentedLog:
     def _step(self) -> bool:
         """Wait for the next work and do it; False when the end was reached."""
         self._inbox.wait(self._idle_s)
-        batch, waiter = self._inbox.first(BATCH_MAX, BATCH_BYTES)
+        # Asked first: once it is closed, nothing is added to what waits.
+        is_closed = self._inbox.is_closed
+        batch = self._inbox.first(BATCH_MAX, BATCH_BYTES)
         if batch:
             self._write(batch)
-        elif waiter is not None:
+        if is_closed and (not batch or self._retry_at is not None):
             self._sync()
-            if waiter.is_end:
-                self._end_segment()
-                return False
-            self._inbox.release()
+            self._end_segment()
+            return False
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
         if self._closing is not None and self._clock() >= self._closing[1]:
@@ -244,7 +240,7 @@ class SegmentedLog:
     def _idle_s(self) -> float | None:
         """The time until work is due; None: until an item is queued."""
         has_pending = self._inbox.pending > 0
-        if self._inbox.has_waiters or (has_pending and self._retry_at is None):
+        if self._inbox.is_closed or (has_pending and self._retry_at is None):
             return 0
         close_at = None if self._closing is None else self._closing[1]
         dues = (self._sync_at, close_at, self._trim_at)
@@ -254,7 +250,7 @@ class SegmentedLog:
         return (min(times) - self._clock()) / NS_PER_S if times else None
 
     def _write(self, batch: list[Pending]) -> None:
-        """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
+        """Write payloads; those that cannot be written stay."""
         before = self._appender.settled
         self._appender.dropped = self._inbox.lost
         try:
@@ -269,8 +265,6 @@ class SegmentedLog:
             self._recover()
             self._note_age()
         self._inbox.written(self._appender.settled - before)
-        if self._retry_at is not None and self._inbox.has_waiters:
-            self._inbox.lose_pending()
 
     def _sync(self) -> None:
         """Sync the written entries, or count them as lost."""

@@ -18,6 +18,7 @@ from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.core.units import Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLog
 from rgd.wire.frame import Entry
+from tests.support.policy_tables import until
 
 BROKER = "broker-1"
 T0 = 1_795_234_300_000
@@ -81,10 +82,14 @@ async def append_all(log: UsageLog, *payloads: bytes) -> None:
     for number, payload in enumerate(payloads):
         log.append(payload, broker_timestamp_ms=T0 + number)
         # A queue of one has room again once that one is written.
-        await log.flush()
+        await written(log, number + 1)
 
 
-async def test_what_was_flushed_can_be_read_in_order(log: UsageLog, tmp_path: Path) -> None:
+async def written(log: UsageLog, count: int) -> None:
+    await until(lambda: log.appended == count, timeout_s=TIMEOUT_S)
+
+
+async def test_what_was_written_can_be_read_in_order(log: UsageLog, tmp_path: Path) -> None:
     payloads = [b"one", b"", b"three" * 1000]
     await append_all(log, *payloads)
     entries = entries_in(tmp_path)
@@ -95,24 +100,13 @@ async def test_what_was_flushed_can_be_read_in_order(log: UsageLog, tmp_path: Pa
     assert (log.appended, log.lost, log.damaged, log.trouble) == (3, 0, 0, None)
 
 
-async def test_a_flush_makes_everything_before_it_durable_unless_told_never_to(
+async def test_what_was_closed_is_durable_unless_told_never_to(
     log: UsageLog, variant: UsageLogSettings
 ) -> None:
     assert log.synced_index == -1
     await append_all(log, b"a", b"b")
+    await log.close()
     assert log.synced_index == (-1 if variant.fsync is Fsync.NEVER else 1)
-
-
-async def test_a_flush_of_nothing_returns(log: UsageLog) -> None:
-    await log.flush()
-    assert (log.appended, log.lost, log.synced_index) == (0, 0, -1)
-
-
-async def test_everybody_who_flushes_is_released(log: UsageLog) -> None:
-    log.append(b"a", broker_timestamp_ms=T0)
-    async with asyncio.timeout(TIMEOUT_S):
-        await asyncio.gather(*(log.flush() for _ in range(20)))
-    assert log.appended == 1
 
 
 async def test_closing_keeps_what_was_appended_and_is_idempotent(
@@ -129,7 +123,6 @@ async def test_what_comes_after_closing_is_lost_and_nobody_is_hurt(
 ) -> None:
     await log.close()
     log.append(b"late", broker_timestamp_ms=T0)
-    await log.flush()
     assert (log.appended, log.lost) == (0, 1)
     assert entries_in(tmp_path) == []
 
@@ -138,7 +131,7 @@ async def test_what_comes_before_opening_is_kept(make_log: MakeLog, tmp_path: Pa
     early = make_log()
     early.append(b"early", broker_timestamp_ms=T0)
     await early.open()
-    await early.flush()
+    await written(early, 1)
     assert [entry.payload for entry in entries_in(tmp_path)] == [b"early"]
 
 

@@ -14,7 +14,8 @@ import pytest
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.log_door import CURSORS_MAX
-from rgd.wire.frame import MAGIC_CRC32C, decode_entry, peek_broker_entry_metadata
+from rgd.wire.frame import decode_entry, peek_broker_entry_metadata
+from rgd.wire.parts import MAGIC_CRC32C
 from tests.integration.http.door import Door, open_door
 from tests.support.kept_logs import SetClock, keeper_of, uploader_of
 from tests.unit.adapters.usagelog.logs import T0, payload_of, pendings, segments_in, write_log

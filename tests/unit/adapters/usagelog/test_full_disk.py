@@ -40,7 +40,7 @@ async def test_a_full_disk_loses_nothing_that_the_queue_can_hold(
     assert 0 < len(payloads_in(folder)) < COUNT
     (small_disk / "ballast").unlink()
     assert (await alarms.next()).trouble is None
-    await log.flush()
+    await log.close()
     assert (log.appended, log.lost, log.synced_index) == (COUNT, 0, COUNT - 1)
     assert payloads_in(folder) == [payload_of(number, SIZE_MAX) for number in range(COUNT)]
     assert len(segments_in(folder)) > 2

@@ -30,7 +30,7 @@ def test_what_is_offered_wakes_the_thread() -> None:
     inbox.offer(b"abc", 1)
     thread.join(TIMEOUT_S)
     assert not thread.is_alive()
-    assert inbox.first(9, 9) == ([Pending(b"abc", 1, 0)], None)
+    assert inbox.first(9, 9) == [Pending(b"abc", 1, 0)]
 
 
 def test_what_does_not_fit_is_counted_and_leaves_a_gap() -> None:
@@ -40,11 +40,10 @@ def test_what_does_not_fit_is_counted_and_leaves_a_gap() -> None:
     assert (inbox.pending, inbox.lost) == (2, 1)
     inbox.written(2)
     inbox.offer(b"", 1 << 70)
-    assert inbox.first(9, 9) == ([Pending(b"", TIMESTAMP_MAX, 3)], None)
+    assert inbox.first(9, 9) == [Pending(b"", TIMESTAMP_MAX, 3)]
     ended = inbox.close()
     inbox.offer(b"", 4)
     assert inbox.lost == 2
-    assert inbox.mark() is ended
     assert not ended.done()
     inbox.end()
     assert ended.done()

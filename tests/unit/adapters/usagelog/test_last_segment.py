@@ -24,7 +24,7 @@ async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
     append(log, 0, 1)
     await until(lambda: [one.last_index for one in log.closed] == [1])
     append(log, 2)
-    await log.flush()
+    await until(lambda: log.appended == 3)
     assert [path.name for path in segments_in(tmp_path / "log")] == [
         segment_name(0),
         segment_name(2),

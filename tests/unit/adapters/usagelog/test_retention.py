@@ -22,6 +22,7 @@ from tests.unit.adapters.usagelog.logs import (
     segments_in,
     write_log,
 )
+from tests.unit.adapters.usagelog.test_writer import until
 
 GAP_MS = 60_000
 
@@ -121,7 +122,7 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
     await log.open()
     for pending in pendings(500):
         log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
-    await log.flush()
+    await until(lambda: log.appended == 500)
     segments = segments_in(tmp_path)
     assert log.local_bytes == sum(map(size_of, segments)) + sum(
         size_of(index_path(path)) for path in segments[:-1]
