@@ -25,7 +25,6 @@ from rgd.adapters.usagelog.tiering import Uploader
 from rgd.app.call_threads import CallThread
 from rgd.errors import RgdError
 from rgd.ports.log_door import ENTRIES_BYTES_MAX, BrokerMetadataView, EntriesView, EntryView, From
-from rgd.storage.headers import walk
 from rgd.wire.frame import headers_and_payload
 
 #: Reads that wait for each thread; more are refused.
@@ -124,12 +123,8 @@ class LogReading:
             return True
         if start.time_ms is None:
             return start.index > in_tier[-1].last_index
-        # Times never run backwards within the log: what is before an entry is not after it.
-        if in_tier[-1].last_ms < start.time_ms:
-            return True
-        with files[0].open() as opened:
-            header = None if not isinstance(opened, int) else next(walk(opened), None)
-        return header is not None and header.timestamp < start.time_ms
+        # Times never run backwards within the log, so what is on disk is later than what is in the tier.
+        return in_tier[-1].last_ms < start.time_ms
 
     def _sources(self) -> list[Source]:
         """The segments, in the tier and on disk; what is on disk is read there."""
@@ -161,8 +156,7 @@ class LogReading:
     ) -> EntriesView:
         """Entries from a position on."""
         entries: list[EntryView] = []
-        index = _index_of(sources, position)
-        first = index
+        index = first = position.counted
         firsts = {source.name: source.first_index or 0 for source in sources}
         damaged = size = 0
         more = False
@@ -188,13 +182,3 @@ class LogReading:
         if self._place.exposes_metadata and broker is not None:
             metadata = BrokerMetadataView(broker.broker_timestamp, broker.index)
         return EntryView(headers_and_payload(found.data), metadata)
-
-
-def _index_of(sources: Sequence[Source], position: Position) -> int:
-    """The index of the entry at a position, counted where the broker set none."""
-    if position.index is not None:
-        return position.index
-    source = next(one for one in sources if one.name == str(position.path))
-    before = read_sources([source])
-    count = sum(1 for one in before if isinstance(one, LogEntry) and one.offset < position.offset)
-    return (source.first_index or 0) + count

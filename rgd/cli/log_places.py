@@ -90,15 +90,14 @@ def seek(
 
     if (time is None) == (index is None):
         raise ConfigError(Fault(SOURCE, "", "expected --time or --index, and not both"))
-    if index is not None:
-        found = seek_index(place, index)
-    else:
-        found = seek_time(place, read_time(time or ""))
+    found = seek_time(place, read_time(time or "")) if index is None else seek_index(place, index)
     if found is None:
         sought = f"the index {index}" if time is None else time
         raise RgdError(f"{place}: no entry at or after {sought}: the log ends before")
     if as_json:
-        print(json.dumps({**asdict(found), "path": str(found.path)}))
+        told = {**asdict(found), "path": str(found.path)}
+        del told["counted"]
+        print(json.dumps(told))
     else:
         shown = "-" if found.index is None else found.index
         print(printable(f"{found.path} {found.offset} {shown} {shown_time(found.timestamp)}"))

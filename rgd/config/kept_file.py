@@ -11,12 +11,8 @@ import json
 import threading
 import zlib
 from pathlib import Path
-from typing import Final
 
 from rgd.config.plain_files import read_plain_file, replace_file
-
-#: The version of the first line; a file with another one is not used.
-VERSION: Final = 1
 
 
 class KeptFile:
@@ -62,5 +58,5 @@ class KeptFile:
             replace_file(self.path, self._head(content) + b"\n" + content)
 
     def _head(self, content: bytes) -> bytes:
-        head = {"version": VERSION, "of": self._of, "crc32": zlib.crc32(content)}
+        head = {"version": 1, "of": self._of, "crc32": zlib.crc32(content)}
         return json.dumps(head, separators=(",", ":")).encode()

@@ -34,8 +34,10 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
         return file.read(bytes_max + 1)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Write a file: a crash at any moment leaves the old content or the new one; one call at a time for a path.
+
+    `mode` is that of a new file, before the umask.
 
     Raises:
         OSError: it cannot be written, and is as it was.
@@ -43,6 +45,7 @@ def replace_file(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
+        draft.touch(mode)
         with draft.open("wb") as file:
             file.write(data)
             file.flush()

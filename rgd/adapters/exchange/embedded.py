@@ -12,6 +12,7 @@ The folder's files are in `embedded_folder`, the process in `embedded_process`.
 
 import asyncio
 import logging
+import math
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from rgd.adapters.exchange.embedded_process import (
     find_binary,
     is_port_free,
 )
+from rgd.backoff import Backoff
 from rgd.ports.exchange import ExchangeDown
 
 _log: Final = logging.getLogger("rgd.embedded")
@@ -33,9 +35,10 @@ _log: Final = logging.getLogger("rgd.embedded")
 WATCH_S: Final = 0.05
 #: A port may be taken between our check and the broker's bind; then others are tried.
 PORT_ATTEMPTS_MAX: Final = 20
-#: Pauses before the first, second, ... restart in a row; the last one for all that follow.
-BACKOFF_S: Final = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-#: A broker that ran this long is restarted without delay.
+#: The first and the longest pause before a restart.
+PAUSE_S_FIRST: Final = 0.05
+PAUSE_S_MAX: Final = 5.0
+#: After a broker that ran this long the pauses begin anew.
 STEADY_S: Final = 10.0
 #: How long joining waits for an owner that is starting the broker.
 JOIN_TIMEOUT_S: Final = 2 * READY_TIMEOUT_S
@@ -57,8 +60,8 @@ class EmbeddedBroker:
         self._process: BrokerProcess | None = None
         #: Whether it is this daemon that runs the broker.
         self.is_owner = False
-        self._started_at_s: float | None = None
-        self._restarts_in_a_row = 0
+        self._started_at_s = math.inf
+        self._backoff = Backoff.with_own_dice(first_s=PAUSE_S_FIRST, pause_s_max=PAUSE_S_MAX)
         self._stopped = asyncio.Event()
         self._changing = asyncio.Lock()  # starting and stopping exclude one another
 
@@ -190,17 +193,13 @@ class EmbeddedBroker:
     async def _restart(self) -> None:
         """Restart it on its port after the current pause."""
         assert self._port is not None, "ensure() comes first"
-        has_been_steady = (
-            self._started_at_s is not None and self._now_s() - self._started_at_s >= STEADY_S
-        )
-        if has_been_steady:
-            self._restarts_in_a_row = 0
-        await self._pause(BACKOFF_S[min(self._restarts_in_a_row, len(BACKOFF_S) - 1)])
+        if self._now_s() - self._started_at_s >= STEADY_S:
+            self._backoff.reset()
+        await self._pause(self._backoff.next_s())
         async with self._changing:
             if self._stopped.is_set():
                 return
-            self._restarts_in_a_row += 1
-            self._started_at_s = None
+            self._started_at_s = math.inf
             _log.warning("the embedded broker is gone; starting it again on port %d", self._port)
             await end_orphan(self._folder)
             await self._start(self._port)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.exchange.seal import SECRET_BYTES
+from rgd.config.plain_files import replace_file
 from rgd.errors import ConfigError, Fault
 
 #: The broker's ports are below the ephemeral ranges of Linux and macOS. Otherwise a client that connects to a
@@ -107,16 +108,8 @@ class EmbeddedFolder:
 
     def _make_secret(self) -> None:
         """Create the secret at the first start; only the owner does."""
-        if self.secret.exists():
-            return
-        written = self.secret.with_suffix(".new")
-        written.unlink(missing_ok=True)
-        fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(secrets.token_bytes(SECRET_BYTES))
-            file.flush()
-            os.fsync(fd)
-        written.replace(self.secret)
+        if not self.secret.exists():
+            replace_file(self.secret, secrets.token_bytes(SECRET_BYTES), 0o600)
 
     def read_record(self) -> BrokerRecord | None:
         """The record of the current or last owner; None if there is no readable one."""
@@ -127,9 +120,7 @@ class EmbeddedFolder:
 
     def write_record(self, record: BrokerRecord) -> None:
         """Replace the record; only the owner does."""
-        written = self._record.with_suffix(".new")
-        written.write_text(json.dumps(asdict(record)))
-        written.replace(self._record)
+        replace_file(self._record, json.dumps(asdict(record)).encode())
 
     def write_config(self, port: int) -> None:
         """Write the broker's configuration: the loopback only, and no metrics port.

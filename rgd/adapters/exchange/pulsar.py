@@ -15,8 +15,6 @@ The session's reading thread puts messages into one bounded queue.
 """
 
 import asyncio
-import random
-import uuid
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -82,11 +80,7 @@ class PulsarExchange:
         self._topic = topic
         self._settings = settings
         self._prepare = prepare
-        self._backoff = Backoff(
-            first_s=PAUSE_S_FIRST,
-            pause_s_max=PAUSE_S_MAX,
-            dice=random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
-        )
+        self._backoff = Backoff.with_own_dice(first_s=PAUSE_S_FIRST, pause_s_max=PAUSE_S_MAX)
         self._credentials = CredentialWatch(settings)
         self._echo = EchoWatch(settings.send_timeout_ms / 1000)
         self._queue_max = queue_max

@@ -63,6 +63,8 @@ class Position:
     index: int | None
     #: Milliseconds since 1970: the broker's, otherwise the producer's.
     timestamp: int
+    #: Its index, counted from the segment's name where it carries none.
+    counted: int
 
 
 def read_entries(
@@ -185,7 +187,7 @@ def _seek(
             counted = index + 1
             if is_found(header, index):
                 path = source.path if isinstance(source, FileSource) else source.name
-                return Position(path, header.offset, header.index, header.timestamp)
+                return Position(path, header.offset, header.index, header.timestamp, index)
     return None
 
 

@@ -49,10 +49,6 @@ class _Line:
     unindexed: int = 0
     unstamped: int = 0
 
-    def lose_count(self) -> None:
-        """From here on it is not known how many entries there were."""
-        self.expected = None
-
 
 class Verification:
     """A check of all logs at a place."""
@@ -75,7 +71,7 @@ class Verification:
                 [
                     TierSource(tier, one)
                     for one in tier.list(
-                        on_damaged=lambda e: self._listed.append(_fault(e))
+                        on_damaged=lambda e: self._listed.append(Fault(str(e)))
                     ).segments
                 ]
                 for tier in tiers
@@ -104,8 +100,8 @@ class Verification:
                 try:
                     yield from self._segment(source, line)
                 except (RgdError, OSError) as error:
-                    yield _fault(error)
-                    line.lose_count()
+                    yield Fault(str(error))
+                    line.expected = None
                 done(_size(source))
             yield from _notes(sources, line)
 
@@ -115,20 +111,20 @@ class Verification:
             try:
                 source.tier.verify(source.segment)
             except TierDamaged as error:
-                yield _fault(error)
+                yield Fault(str(error))
         first_ms = None
         before = self.entries
         for found in read_segment(source):
             if isinstance(found, DamagedEntry):
                 yield Fault(str(found))
-                line.lose_count()
+                line.expected = None
                 continue
             self.entries += 1
             first_ms = found.entry.timestamp if first_ms is None else first_ms
             yield from _entry(found, line)
         if self.entries == before and isinstance(source, FileSource) and not source.path.exists():
             # Retention deleted it meanwhile.
-            line.lose_count()
+            line.expected = None
         if isinstance(source, TierSource):
             yield from _end(source, line, first_ms)
 
@@ -137,7 +133,7 @@ def _begin(source: Source, line: _Line) -> Iterator[Finding]:
     """A segment's name against what came before it."""
     first = source.first_index
     if first is None:
-        line.lose_count()
+        line.expected = None
         return
     if line.expected is not None and first > line.expected:
         missing = first - line.expected
@@ -204,10 +200,6 @@ def _notes(sources: list[Source], line: _Line) -> Iterator[Note]:
             f"{log}: {line.unstamped:,} entries of this log have no broker timestamp, so the order of their "
             "times was not compared"
         )
-
-
-def _fault(error: Exception) -> Fault:
-    return Fault(str(error))
 
 
 def _size(source: Source) -> int:

@@ -76,7 +76,7 @@ def test_entries_without_the_brokers_part_still_read(tmp_path: Path) -> None:
     write_entries(tmp_path / segment_name(0), *bare)
     assert [item.entry for item in read(tmp_path)[0]] == bare
     assert seek_time(tmp_path, T0 + 1) == Position(
-        tmp_path / segment_name(0), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1
+        tmp_path / segment_name(0), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1, 1
     )
 
 
