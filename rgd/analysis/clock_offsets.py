@@ -8,8 +8,10 @@ Law: bounds hold whatever was lost, doubled or late, because a lost or late repo
 narrowest bounds count, so a few late reports change nothing. Bounds that contradict each other by more than
 `SLACK_ROUNDS` are of clocks that ran apart, or that jumped unnoticed: no offset is estimated for them.
 
-The span that most others can be compared with has the common time; then come those that can be compared
-with it, then those that these can be compared with. No wall clock is asked here.
+A wall clock that the bounds do not contradict is believed: where records are few, the middle may be rounds off.
+
+The span that most others can be compared with, and whose wall clock most of them confirm, has the common time; then come
+those that can be compared with it, then those that these can be compared with.
 """
 
 from typing import Final
@@ -19,7 +21,7 @@ import numpy as np
 from rgd.analysis.row_columns import Floats
 from rgd.analysis.timelines import Records
 
-#: By how many rounds bounds may contradict each other, because clocks run apart while one offset is estimated.
+#: By how many rounds bounds may contradict each other or a wall clock, because clocks run apart while one offset is estimated.
 SLACK_ROUNDS: Final = 1.0
 
 
@@ -36,13 +38,24 @@ def find_offsets(records: Records, round_ms: float) -> Floats:
     above = np.full(len(pairs), np.inf)
     np.minimum.at(above, pair, records.local_ms[later] - records.local_ms[earlier])
     saw, was_seen = pairs // spans, pairs % spans
-    offsets[np.bincount(records.span[later], minlength=spans).argmax()] = 0.0
+    slack_ms = SLACK_ROUNDS * round_ms
+    # How far wall clocks are ahead of the own clocks.
+    wall = np.bincount(records.span, records.clock_ms - records.local_ms)
+    wall /= np.bincount(records.span)
+    is_refuted = wall[was_seen] - wall[saw] > above + slack_ms
+    is_refuted |= np.isin(was_seen * spans + saw, pairs[is_refuted])
+    first = np.bincount(records.span[later], ~is_refuted[pair], spans).argmax()
+    wall -= wall[first]
+    offsets[first] = 0.0
     while True:
         high, low = np.full(len(offsets), np.inf), np.full(len(offsets), -np.inf)
         np.fmin.at(high, was_seen, offsets[saw] + above)
         np.fmax.at(low, saw, offsets[was_seen] - above)
         width = high - low
-        is_found = np.isnan(offsets) & np.isfinite(width) & (width >= -SLACK_ROUNDS * round_ms)
+        is_found = np.isnan(offsets) & np.isfinite(width) & (width >= -slack_ms)
         if not is_found.any():
             return offsets
-        offsets[is_found] = (high[is_found] + low[is_found]) / 2
+        low, high = low[is_found], high[is_found]
+        known = wall[is_found]
+        is_right = (low - slack_ms <= known) & (known <= high + slack_ms)
+        offsets[is_found] = np.where(is_right, known, (high + low) / 2)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,6 +184,13 @@ def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() 
 
     assert worst_error(clocks, daemons, records_of(daemons)) < 1
     assert clocks.unaligned == ()
+
+
+@pytest.mark.parametrize("seed", [2, 9, 11, 16])
+def test_clocks_that_few_records_do_not_contradict_are_right(seed: int) -> None:
+    daemons = [Daemon(f"b{k}", begin_ms=400.0 * k, boot_ms=1e6 * k) for k in range(3)]
+    clocks = align(records_of(daemons, seed=seed, idle=0.9), ROUND_MS)
+    assert (clocks.errors, clocks.offsets) == ((), {})
 
 
 def test_no_records_are_no_trouble() -> None:
