@@ -78,11 +78,15 @@ def parse(texts: list[str]) -> tuple[Scenario, ...]:
 
 
 def _scenario(text: str) -> Scenario:
-    scenario = Scenario(text)
+    scenario, given = Scenario(text), set[str]()
     for part in text.split(","):
         key, _, value = part.partition("=")
         if key not in _PARTS:
             raise _unusable(f"expected {', '.join(f'{known}=' for known in _PARTS)}, got {part!r}")
+        what = part.rpartition(":")[0] or key
+        if what in given:
+            raise _unusable(f"expected {what} once in a scenario, got it again with {part!r}")
+        given.add(what)
         scenario = _PARTS[key](scenario, value)
     return scenario
 

@@ -94,6 +94,19 @@ def test_windows_of_several_rounds_admit_what_their_rounds_do(
     assert long[1:] == pytest.approx(np.mean(short.reshape(6, 10, 3), axis=1)[1:], abs=1e-9)
 
 
+def test_no_scenario_admits_more_than_the_quota_and_a_burst(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    """Of a log that has more for long: brokers were alone, or its shares were not those in force."""
+    for broker in range(2):
+        maker = LogMaker(tmp_path / str(broker), f"broker-{broker}")
+        maker.rounds(40, Usage("gold", 150, 160, quota=200, share=50))
+        maker.close()
+    by = found(read_logs(tmp_path), "quota=*:x0.5", "policy=steal", "round=5s")
+    assert [round(one["admitted"] / one["quota"], 2) for one in by.values()] == [1.01] * 4
+    assert {one["overshoot_max"] for one in by.values()} == {1.25}
+
+
 def simulated(folder: Path, read_logs: ReadLogs, *, seed: int, quota: float = 1.0) -> Any:
     """Logs of demand that is another one each round; the simulator runs the daemon's own core."""
     noise = SCENARIOS["noise"]
@@ -157,6 +170,8 @@ def test_the_dimension_whose_share_is_used_most_explains_the_refusals() -> None:
         (["brokers=0"], "expected brokers=1 to 500"),
         (["policy=steal,round=2h"], "expected round=2s"),
         (["round=..s"], "expected round=2s"),
+        (["policy=steal,policy=max-min"], "expected policy once in a scenario"),
+        (["quota=gold:1,quota=gold:2"], "expected quota=gold once in a scenario"),
         (["brokers=1"] * (SCENARIOS_MAX + 1), "expected at most 8 scenarios, got 9"),
     ],
 )
