@@ -25,7 +25,7 @@ from rgd.storage.errors import ObjectMissing
 from rgd.storage.headers import header_at
 from rgd.storage.manifest import TieredSegment, decode_manifest
 from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks
-from rgd.storage.objects import Objects, folder_of
+from rgd.storage.objects import Objects, folder_of, patient
 from rgd.storage.ranges import Fetch, Ranges
 from rgd.storage.tier import DELETED, MANIFEST, MARKS, SEGMENT, LogTier, find_logs
 from rgd.wire.errors import WireError
@@ -34,6 +34,8 @@ from rgd.wire.segment import parse_segment_name
 #: A log is at least so many times as large as the minutes and rounds that a lake has of it.
 LAKE_RATIO: Final = 8
 DAY_MS: Final = 86_400_000
+#: At the root of a disk; nobody else may read it.
+_FILE_SYSTEMS_OWN: Final = "lost+found"
 _SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
 
 
@@ -103,7 +105,7 @@ class Segment:
         return []
 
     def _fetch(self, path: str) -> Fetch:
-        read = Objects(self.place).read_range if self.place else _read_file
+        read = patient(self.place).read_range if self.place else _read_file
 
         def fetch(offset: int, size: int) -> bytes:
             data = read(path, offset, size)
@@ -161,7 +163,7 @@ def _segments_at(place: str, known: Manifests) -> list[Segment]:
 
 
 def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
-    objects = Objects(place)
+    objects = patient(place)
     if lake_names.is_lake(objects):
         yield from _in_lake(objects)
         return
@@ -186,15 +188,23 @@ def _on_disk(path: Path) -> Iterator[Segment]:
         yield Segment.of(path.resolve())
         return
     if (path / lake_names.MARKER).is_file():
-        yield from _in_lake(Objects(str(path.resolve())))
+        yield from _in_lake(patient(str(path.resolve())))
         return
     by_folder: dict[Path, list[Path]] = {}
-    for file in path.rglob("*" + SEGMENT):
-        if _SEGMENT_NAME.fullmatch(file.name):
-            by_folder.setdefault(file.resolve().parent, []).append(file.resolve())
+    for folder, _, names in os.walk(path, onerror=_refuse):
+        for file in (
+            Path(folder, name).resolve() for name in names if _SEGMENT_NAME.fullmatch(name)
+        ):
+            by_folder.setdefault(file.parent, []).append(file)
     for folder, files in by_folder.items():
         is_tier = any(one.stem.isdecimal() for one in folder.glob("[0-9]*" + MANIFEST))
         yield from _in_tier(files) if is_tier else map(Segment.of, files)
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be read may be a broker's, without whom every figure would be wrong."""
+    if Path(error.filename).name != _FILE_SYSTEMS_OWN:
+        raise error
 
 
 def _in_tier(files: Iterable[Path]) -> Iterator[Segment]:

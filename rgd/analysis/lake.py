@@ -42,7 +42,7 @@ from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import Contents, Logged, read_segment, scan
 from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
 from rgd.storage.errors import ObjectMissing
-from rgd.storage.objects import Objects
+from rgd.storage.objects import Objects, patient
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.row_range import RowRange
@@ -68,7 +68,7 @@ def claim(out: str) -> None:
         if objects.read_range(MARKER, 0, MARKER_BYTES_MAX) == MARK:
             return
         raise unfit(f"{out} is a lake of another version; name an empty folder or prefix")
-    if objects.names(""):
+    if objects.names("").keys() - {MARKER}:
         raise unfit(f"{out} is not empty and no lake; name an empty folder or prefix")
     objects.replace(MARKER, MARK)
 
@@ -81,7 +81,7 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     Raises:
         TierError, OSError: it cannot be read, or the lake not written.
     """
-    objects = Objects(out)
+    objects = patient(out)
     keys = _keys(segment)
     if not keys or _converted_size(objects, keys[0]) >= segment.size:
         return None
@@ -140,7 +140,7 @@ def _write(segment: Segment, files: "_Files", round_ms: float) -> Stats:
 
 def _objects(out: str) -> Objects:
     try:
-        return Objects(out)
+        return patient(out)
     except ValueError as exc:
         raise unfit(str(exc)) from exc
 

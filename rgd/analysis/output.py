@@ -25,7 +25,7 @@ from rgd.analysis.parquet import ParquetBytes
 from rgd.analysis.schema import WINDOWS as COLUMNS
 from rgd.errors import ConfigError, Fault
 from rgd.storage.errors import TierError
-from rgd.storage.objects import Objects, folder_of, is_url
+from rgd.storage.objects import Objects, folder_of, is_url, patient
 
 WINDOWS: Final = "windows"
 GROUPS: Final = "groups"
@@ -63,7 +63,7 @@ class Staging:
         folder = self.folder / WINDOWS
         if is_url(self.windows):
             folder.mkdir()
-            bucket = Objects(self.windows)
+            bucket = patient(self.windows)
             for name in bucket.names(""):
                 (folder / name).write_bytes(bucket.read(name))
         if groups is not None:
@@ -93,7 +93,7 @@ class WindowFiles:
         self._files += 1
         data = self._file.close()
         if is_url(self._place):
-            Objects(self._place).replace(name, data)
+            patient(self._place).replace(name, data)
             return
         written = Path(self._place, f".{uuid4().hex}")
         written.write_bytes(data)
@@ -115,7 +115,7 @@ def staged(out: Path | str) -> Iterator[Staging]:
     """
     check(out)
     folder = _folder_of(out)
-    with _in_bucket(Objects(str(out))) if folder is None else _in_folder(folder) as staging:
+    with _in_bucket(patient(str(out))) if folder is None else _in_folder(folder) as staging:
         yield staging
 
 
@@ -221,7 +221,7 @@ def check(out: Path | str) -> None:
         TierError: a bucket cannot be read.
     """
     folder = _folder_of(out)
-    found = _names_in_bucket(Objects(str(out))) if folder is None else _names_in(folder)
+    found = _names_in_bucket(patient(str(out))) if folder is None else _names_in(folder)
     found = {name for name in found if not name.startswith(_STAGING)}
     strange = sorted(found - set(PARTS))
     if strange:
@@ -258,7 +258,7 @@ def _names_in_bucket(bucket: Objects) -> set[str]:
 def _is_report(out: Path | str, folder: Path | None) -> bool:
     try:
         read = (
-            Objects(str(out)).read(SUMMARY) if folder is None else (folder / SUMMARY).read_bytes()
+            patient(str(out)).read(SUMMARY) if folder is None else (folder / SUMMARY).read_bytes()
         )
         return "groups" in json.loads(read)
     except (OSError, ValueError, TypeError, RecursionError, TierError):

@@ -1,8 +1,8 @@
 """Objects in a folder or an S3-compatible bucket, through obstore, whose only home this is.
 
 Law: `create` never overwrites, and what it made is there whole; a look makes no folder; errors are those of
-`rgd.storage.errors` and nothing else. Everything blocks and nothing is tried again here: that is the
-caller's business, who also keeps the one backoff.
+`rgd.storage.errors` and nothing else. Everything blocks, and nothing is tried again here unless `retries` says so: that is the
+business of a caller who keeps a backoff of its own.
 
 S3 settings (endpoint, region, credentials) come from the environment as every S3 client reads it
 (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, ...), so no secret is in a file of rgd's.
@@ -30,6 +30,8 @@ TIMEOUT_S: Final = 300.0
 CONNECT_TIMEOUT_S: Final = 10.0
 #: Largest object that is created in one piece: a whole segment is in memory while it goes up.
 OBJECT_BYTES_MAX: Final = 256 << 20
+#: Of commands, which have nobody else that tries again; the pauses grow from 0.1 s, so they take some 3 s.
+RETRIES: Final = 5
 #: Bytes asked for at once where an object is read whole.
 CHUNK_BYTES: Final = 4 << 20
 
@@ -73,6 +75,15 @@ def canonical(place: str) -> str:
     return place.rstrip("/") if folder is None else str(folder.resolve())
 
 
+def patient(place: str) -> "Objects":
+    """The objects of a place, for commands that end with the first fault.
+
+    Raises:
+        ValueError, Unavailable, TierRefused: as `Objects`.
+    """
+    return Objects(place, retries=RETRIES)
+
+
 class Objects:
     """The objects below one place, by name; names have `/` between their parts."""
 
@@ -82,6 +93,7 @@ class Objects:
         *,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        retries: int = 0,
     ) -> None:
         """Nothing is asked yet.
 
@@ -89,6 +101,7 @@ class Objects:
             place: a folder's path, `file:///PATH` or `s3://BUCKET[/PREFIX]`.
             timeout_s: of one request.
             connect_timeout_s: until a connection is made.
+            retries: how often a request to a bucket that is busy or away is tried again, after growing pauses.
 
         Raises:
             ValueError: `place` is none of these.
@@ -98,6 +111,7 @@ class Objects:
         self.place = place
         self._folder = folder_of(place)
         self._timeouts = (timeout_s, connect_timeout_s)
+        self._retries = retries
         self._opened: LocalStore | S3Store | None = None
         try:
             import obstore as obs  # noqa: PLC0415 -- 16 MB that only a tier needs
@@ -223,7 +237,7 @@ class Objects:
                         "connect_timeout": timedelta(seconds=connect_timeout_s),
                         "allow_http": os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"),
                     },
-                    retry_config={"max_retries": 0},
+                    retry_config={"max_retries": self._retries},
                 )
         return self._opened
 

@@ -3,6 +3,7 @@
 Not covered: reports over tiers (tests/integration/spark/test_tiers.py).
 """
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,29 @@ def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
     pipe = tmp_path / segment_name(0)
     os.mkfifo(pipe)
     with pytest.raises(NoLog, match=f"{pipe} cannot be read: expected a readable regular file"):
+        find_segments([str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", ["b2", "lost+found"])
+def test_a_folder_that_cannot_be_read_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    maker = LogMaker(tmp_path / "b1", "b1")
+    maker.rounds(1, Usage("gold", 1))
+    segment, closed = maker.close(), tmp_path / name
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str | Path) -> object:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    if name == "lost+found":
+        assert find_segments([str(tmp_path)]) == (Segment.of(segment),)
+        return
+    with pytest.raises(NoLog, match=f"{closed} cannot be read: Permission denied"):
         find_segments([str(tmp_path)])
 
 

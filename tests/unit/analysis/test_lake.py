@@ -27,7 +27,7 @@ from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Pair
 from rgd.errors import ConfigError
-from rgd.storage.errors import TierDown
+from rgd.storage.errors import ObjectMissing, TierDown
 from rgd.storage.objects import Objects
 from rgd.wire.log_records import LogEncoder
 from tests.support.log_maker import LogMaker, Usage
@@ -123,6 +123,26 @@ def test_what_was_torn_or_damaged_is_replaced_though_the_file_has_not_grown(
     file.write_bytes(whole)
     assert convert(file, out) == 200
     assert len(rows_of(out, "usage")) == 200
+
+
+def test_of_two_runs_at_once_both_begin_a_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "new")
+
+    def overtaken(self: Objects, *_: object) -> bytes:
+        monkeypatch.undo()
+        claim(place)
+        raise ObjectMissing("it was not there yet")
+
+    monkeypatch.setattr(Objects, "read_range", overtaken)
+    claim(place)
+    assert Objects(place).read(MARKER)
+
+
+def test_a_range_may_end_behind_all_time(tmp_path: Path, out: str) -> None:
+    convert(log(tmp_path / "b1").close(), out)
+    assert len(said_of(out, TimeRange(1, 10**19))) == 1
 
 
 def test_a_conversion_that_was_cut_off_is_repeated(

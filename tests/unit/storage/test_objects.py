@@ -3,12 +3,14 @@
 Not covered: outages and slow links (tests/integration/tier).
 """
 
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from rgd.storage.errors import ObjectMissing, TierDown, TierError
-from rgd.storage.objects import Objects, canonical, folder_of
+from rgd.storage.objects import Objects, canonical, folder_of, patient
 
 NAME = "usage/broker%2F1/00000000000000000000.log"
 
@@ -83,3 +85,35 @@ def test_one_place_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     names = ("tier", "./tier/", f"{tmp_path}/tier", f"file://{tmp_path}/tier")
     assert {canonical(name) for name in names} == {str(tmp_path.resolve() / "tier")}
     assert canonical("s3://bucket/below/") == canonical("s3://bucket/below")
+
+
+class _BusyAtFirst(BaseHTTPRequestHandler):
+    """A bucket that is busy for two requests of three."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        is_busy = self.asked % 3 != 0
+        data = b"" if is_busy else b"segment"
+        self.send_response(503 if is_busy else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Wed, 25 Nov 2026 19:00:00 GMT")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_busy_bucket_is_asked_again_by_who_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), _BusyAtFirst) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "any")
+        assert patient("s3://bucket").read("one") == b"segment"
+        with pytest.raises(TierDown):
+            Objects("s3://bucket").read("one")
+        server.shutdown()
