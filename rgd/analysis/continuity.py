@@ -141,7 +141,7 @@ class Run(Life):
         """The gap before the next record, if the indexes do not explain it."""
         record = logged.record
         skipped = record.sequence - self.last_sequence - 1
-        period_ms = record.period_ns / NS_PER_MS
+        period_ms = max(1.0, record.period_ns / NS_PER_MS)
         gap_ms = logged.timestamp_ms - period_ms - self.last_ms
         if skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
             return None

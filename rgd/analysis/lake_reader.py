@@ -51,7 +51,8 @@ def pieces_of(file: Segment, window_ms: int, asked: Asked) -> Iterator[Any]:
     """
     import pyarrow.compute as pc
 
-    from_ms, to_ms = asked.within.from_ms or 0, asked.within.to_ms or _NEVER_MS
+    ends = asked.within.from_ms or 0, asked.within.to_ms or _NEVER_MS
+    from_ms, to_ms = (min(end, _NEVER_MS) for end in ends)
     if file.path.startswith("segments"):
         stats = Stats.from_json(json.loads(_read(file, {"stats": "string"})["stats"][0].as_py()))
         contents = stats.contents

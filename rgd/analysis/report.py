@@ -46,6 +46,9 @@ DRAWN_MAX: Final = 200
 WINDOW_S_MIN: Final = 0.001
 WINDOW_S_MAX: Final = 366 * 86_400
 
+#: A round in more windows shows nothing more, and each takes memory.
+WINDOWS_A_ROUND_MAX: Final = 10
+
 #: About the most windows of a report whose length nobody gave: what it costs grows with them.
 WINDOWS_MAX: Final = 2000
 
@@ -264,7 +267,15 @@ def _check_window(window_s: float | None, *, has_lake: bool) -> None:
 
 
 def window_length_ms(window_s: float | None, round_ms: float, rounds: int) -> int:
-    """The given window, or as many whole rounds as leave some `WINDOWS_MAX` windows of a log."""
+    """The given window, or as many whole rounds as leave some `WINDOWS_MAX` windows of a log.
+
+    Raises:
+        ConfigError: rounds have too many of the given ones.
+    """
+    if window_s is not None and window_s * 1000 * WINDOWS_A_ROUND_MAX < round_ms:
+        least = round_ms / 1000 / WINDOWS_A_ROUND_MAX
+        expected = f"expected at least {least:g} s, because a round lasts {round_ms / 1000:g} s, got {window_s:g}"
+        raise ConfigError(Fault("command line", "--window-s", expected))
     if window_s is not None:
         return round(window_s * 1000)
     return max(1, round(round_ms / 1000)) * 1000 * max(1, -(-rounds // WINDOWS_MAX))

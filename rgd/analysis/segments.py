@@ -4,7 +4,8 @@ Law: reading ends for any content. Each stretch that is not a record is reported
 counted (entries of other producers, an incomplete end), is never fatal, and everything else is still read.
 
 Of a range, by the brokers' timestamps or indexes, the sparse index gives the first and the last offset; nothing
-behind the last is read. It ends at the first later entry, because neither runs backwards within a log.
+behind the last is read. It ends at the second later entry in a row, because neither runs backwards within a log, and one
+may be damaged: no checksum covers them.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
 `rgd.wire.segment` has the format of a segment; `discovery` finds them; `continuity` interprets gaps.
 """
@@ -19,12 +20,15 @@ from rgd.analysis.tenants import note_policies
 from rgd.storage.headers import read_chunks
 from rgd.storage.marks import Mark, is_true
 from rgd.storage.ranges import BLOCK_BYTES, Ranges
-from rgd.wire.errors import WireError
+from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import CONTEXT_ENTRIES, Answer, LogReader
 from rgd.wire.record import LoggedRound
 from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
+
+#: ms since 1970, in the year 6429; what is stamped later is damaged: calendars and 64 bits end somewhere behind it.
+TIME_MS_MAX: Final = 1 << 47
 
 #: Stretches of damage that one segment lists; more are counted only.
 DAMAGES_LISTED_MAX: Final = 20
@@ -191,13 +195,17 @@ def scan(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Fou
 
 def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
     """What there is before the end of the range, with the entries among it: records continue those before the range."""
+    is_over = False
     for one in found:
         if not isinstance(one, Stored):
             yield one, None
-        elif within.ends_before(one.entry):
+        elif not within.ends_before(one.entry):
+            is_over = False
+            yield one, one.entry
+        elif is_over:
             return
         else:
-            yield one, one.entry
+            is_over = True
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
@@ -237,13 +245,15 @@ def _noted(
     """Count an entry, and what it holds; the record or the damage, if it is one."""
     entry = found.entry
     contents.note_entry(entry)
-    if isinstance(record, WireError):
-        damage = Damage(found.offset, LENGTH_SIZE + len(found.data), record.reason.value)
-        contents.note_damage(damage)
-        return damage
     if record is None:
         contents.foreign += 1
         return None
+    is_timeless = max(entry.timestamp, entry.publish_time) > TIME_MS_MAX
+    if is_timeless or isinstance(record, WireError):
+        reason = record.reason if isinstance(record, WireError) else Reason.BAD_NUMBER
+        damage = Damage(found.offset, LENGTH_SIZE + len(found.data), reason.value)
+        contents.note_damage(damage)
+        return damage
     if isinstance(record, PolicyPart):
         contents.policies += 1
         note_policies(record, contents.attached)

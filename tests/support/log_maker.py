@@ -232,7 +232,8 @@ class LogMaker:
         for place, rate in enumerate(usage.counted):
             totals[place] += rate * self.period_ms / 1000
         # Over all of a round that was stood still in.
-        factor = usage.rate_factor * self.period_ms / (self.period_ms + self._standing_ms)
+        lasted_ms = max(1, self.period_ms + self._standing_ms)
+        factor = usage.rate_factor * self.period_ms / lasted_ms
         rates = [to_milli(rate * factor) for rate in usage.counted]
         counts = [round(total) for total in totals]
         refused = [

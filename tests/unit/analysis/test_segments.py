@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from rgd.analysis.asked import ALWAYS, TimeRange
+from rgd.analysis.asked import ALWAYS, IndexRange, TimeRange
 from rgd.analysis.discovery import Segment, find_segments
 from rgd.analysis.errors import NoLog
-from rgd.analysis.segments import Contents, Damage, Logged, read_segment
+from rgd.analysis.reading import segment_pieces
+from rgd.analysis.segments import TIME_MS_MAX, Contents, Damage, Logged, read_segment
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
 GOLD = Usage("gold", admitted=10, quota=100)
 
 
-def read(segment: Path, within: TimeRange = ALWAYS) -> tuple[list[Logged | Damage], Contents]:
+def read(
+    segment: Path, within: TimeRange | IndexRange = ALWAYS
+) -> tuple[list[Logged | Damage], Contents]:
     contents = Contents(str(segment))
     return list(read_segment(Segment.of(segment), contents, within)), contents
 
@@ -93,3 +96,38 @@ def test_seeking_passes_over_what_lies_before_without_reading_it(tmp_path: Path)
 
     assert whole.damaged == 1
     assert (times(found), sought.damaged) == ([3, 4], 0)
+
+
+@pytest.mark.parametrize("within", [TimeRange(to_ms=START_MS + 6001), IndexRange(0, 6)])
+def test_a_wrong_stamp_of_one_entry_ends_no_range(
+    tmp_path: Path, within: TimeRange | IndexRange
+) -> None:
+    """No checksum covers what the broker added."""
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    maker.now_ms, maker.index = maker.now_ms + 90_000, maker.index + 90
+    maker.round(GOLD)
+    maker.now_ms, maker.index = maker.now_ms - 90_000, maker.index - 90
+    maker._stamped_ms = 0  # noqa: SLF001 -- the law that is broken here
+    maker.rounds(6, GOLD)
+
+    found, _ = read(maker.close(), within)
+
+    assert times(found) == [1, 2, 4, 5, 6]
+
+
+@pytest.mark.parametrize("stamp", [TIME_MS_MAX, 1 << 53, (1 << 64) - 9999])
+def test_what_is_stamped_beyond_the_calendar_is_damaged(tmp_path: Path, stamp: int) -> None:
+    maker = LogMaker(tmp_path, "broker-1", start_ms=stamp)
+    maker.round(GOLD)
+    found, _ = read(maker.close())
+    assert [item.reason for item in found if isinstance(item, Damage)] == ["bad_number"]
+
+
+def test_a_round_without_a_length_behind_a_gap_is_read(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1", period_ms=0)
+    maker.rounds(1, GOLD)
+    maker.now_ms += 9000
+    maker.silent(2)
+    maker.rounds(1, GOLD)
+    assert list(segment_pieces(Segment.of(maker.close()), 1000, round_ms=1000.0))

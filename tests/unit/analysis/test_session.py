@@ -125,4 +125,6 @@ def test_a_window_is_as_many_rounds_as_leave_2000_windows(
     rounds: int, round_ms: float, expected: int
 ) -> None:
     assert report.window_length_ms(None, round_ms, rounds) == expected
-    assert report.window_length_ms(0.4, round_ms, rounds) == 400
+    assert report.window_length_ms(4, round_ms, rounds) == 4000
+    with pytest.raises(ConfigError, match=r"expected at least [\d.]+ s, because a round lasts"):
+        report.window_length_ms(0.001, round_ms, rounds)
