@@ -40,8 +40,8 @@ def find_offsets(records: Records, round_ms: float) -> Floats:
     saw, was_seen = pairs // spans, pairs % spans
     slack_ms = SLACK_ROUNDS * round_ms
     # How far wall clocks are ahead of the own clocks.
-    wall = np.bincount(records.span, records.clock_ms - records.local_ms)
-    wall /= np.bincount(records.span)
+    ahead_ms = np.bincount(records.span, records.clock_ms - records.local_ms)
+    wall = np.asarray(ahead_ms / np.bincount(records.span), np.float64)
     is_refuted = wall[was_seen] - wall[saw] > above + slack_ms
     is_refuted |= np.isin(was_seen * spans + saw, pairs[is_refuted])
     first = np.bincount(records.span[later], ~is_refuted[pair], spans).argmax()

@@ -191,9 +191,9 @@ def _on_disk(path: Path) -> Iterator[Segment]:
         yield from _in_lake(patient(str(path.resolve())))
         return
     by_folder: dict[Path, list[Path]] = {}
-    for folder, _, names in os.walk(path, onerror=_refuse):
+    for place, _, names in os.walk(path, onerror=_refuse):
         for file in (
-            Path(folder, name).resolve() for name in names if _SEGMENT_NAME.fullmatch(name)
+            Path(place, name).resolve() for name in names if _SEGMENT_NAME.fullmatch(name)
         ):
             by_folder.setdefault(file.parent, []).append(file)
     for folder, files in by_folder.items():
