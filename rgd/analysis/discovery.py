@@ -10,6 +10,7 @@ its files of minutes and rounds are then what is read (`rgd.analysis.lake_reader
 import errno
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -190,12 +191,11 @@ def _on_disk(path: Path) -> Iterator[Segment]:
     if (path / lake_names.MARKER).is_file():
         yield from _in_lake(patient(str(path.resolve())))
         return
-    by_folder: dict[Path, list[Path]] = {}
+    by_folder = defaultdict[Path, list[Path]](list)
     for place, _, names in os.walk(path, onerror=_refuse):
-        for file in (
-            Path(place, name).resolve() for name in names if _SEGMENT_NAME.fullmatch(name)
-        ):
-            by_folder.setdefault(file.parent, []).append(file)
+        for name in filter(_SEGMENT_NAME.fullmatch, names):
+            file = Path(place, name).resolve()
+            by_folder[file.parent].append(file)
     for folder, files in by_folder.items():
         is_tier = any(one.stem.isdecimal() for one in folder.glob("[0-9]*" + MANIFEST))
         yield from _in_tier(files) if is_tier else map(Segment.of, files)

@@ -27,8 +27,6 @@ from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, QUOTA_MAX
 
-#: What brokers that admit less than the quota save of it: the daemons' default depth of buckets.
-BURST_MS: Final = 250
 #: Rounds of a window that are modelled one by one; after them shares hardly move while demand does not.
 ROUNDS_MAX: Final = 20
 #: So many are: after fewer equal rounds, demand is still estimated by the noise of the step before them.
@@ -73,9 +71,8 @@ class _Pace:
     windows: int
     #: Windows of the start, which have the log's shares.
     start: int
-    #: Part of a window before brokers follow a step in demand, and what is saved at most.
+    #: Part of a window before brokers follow a step in demand.
     late: float
-    burst: float
 
     @classmethod
     def of(cls, window_ms: int, round_ms: float) -> "_Pace":
@@ -83,8 +80,7 @@ class _Pace:
         windows = max(1, round(round_ms / window_ms))
         start = -(-START_ROUNDS * windows // rounds)
         late_ms = min(STEP_MS, round_ms / 2)
-        late, burst = late_ms / window_ms, BURST_MS / window_ms
-        return cls(max(1, round(round_ms)), rounds, windows, start, late, burst)
+        return cls(max(1, round(round_ms)), rounds, windows, start, late_ms / window_ms)
 
 
 def _changes(windows: GroupWindows) -> tuple[tuple[int, str], ...]:
@@ -230,7 +226,9 @@ def _run(
     limit = np.where(quota == NO_RATE, np.inf, quota)
     # A quota that falls is exceeded for a moment.
     limit[1:] = np.maximum(limit[1:], limit[:-1])
-    saved = limit[0] * pace.burst
+    # What brokers that admit less save, up to a burst.
+    burst = settings.burst_ms * pace.windows / (pace.rounds * pace.round_ms)
+    saved = limit[0] * burst
     cluster = Cluster(quota[0], share.shape[2], settings, weight[0])
     admitted = np.empty_like(share)
     since = 0
@@ -243,9 +241,11 @@ def _run(
         else:
             share[window] = _in_force(cluster, given)
             admitted[window] = offered.admitted(share[window])
-        admitted[window] = _bounded(admitted[window], limit[window] + saved)
+        together = np.maximum(admitted[window].sum(axis=1), 1.0)
+        part = np.minimum(1.0, (limit[window] + saved) / together).min(axis=1)
+        admitted[window] *= part[:, None, None]
         saved += limit[window] - admitted[window].sum(axis=1)
-        saved = np.clip(saved, 0.0, limit[window] * pace.burst)
+        saved = np.clip(saved, 0.0, limit[window] * burst)
         if pace.windows > 1 and window + 1 - since == pace.windows:
             round_ = slice(since, window + 1)
             cluster.exchange(demand.wanted[round_].mean(axis=0), admitted[round_].mean(axis=0))
@@ -276,13 +276,6 @@ def _rounds(
     shares /= pace.rounds
     late = pace.late if is_prompt else 0.0
     return demand.admitted(before) * late + demand.admitted(shares) * (1 - late), shares
-
-
-def _bounded(admitted: Floats, most: Floats) -> Floats:
-    """What is admitted; of all brokers together no more than that, in the same part of both dimensions."""
-    together = np.maximum(admitted.sum(axis=1), 1.0)
-    part = np.minimum(1.0, most / together).min(axis=1)
-    return np.asarray(admitted * part[:, None, None], np.float64)
 
 
 def _in_force(cluster: Cluster, given: Floats) -> Floats:

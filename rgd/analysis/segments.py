@@ -197,15 +197,12 @@ def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
     """What there is before the end of the range, with the entries among it: records continue those before the range."""
     is_over = False
     for one in found:
-        if not isinstance(one, Stored):
-            yield one, None
-        elif not within.ends_before(one.entry):
-            is_over = False
-            yield one, one.entry
-        elif is_over:
+        entry = one.entry if isinstance(one, Stored) else None
+        was_over, is_over = is_over, entry is not None and within.ends_before(entry)
+        if was_over and is_over:
             return
-        else:
-            is_over = True
+        if not is_over:
+            yield one, entry
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
