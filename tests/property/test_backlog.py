@@ -21,6 +21,7 @@ from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.policies.model import BacklogAction, BacklogQuota
 from rgd.core.units import NS_PER_S, Nanos
+from tests.support.there import there
 
 READ_MS = 1_000_000_000
 TOPIC = "persistent://acme/orders/eu"
@@ -76,8 +77,7 @@ def test_ages_are_never_negative_and_grow_with_time(
     skewed = TopicBacklog(
         TOPIC, report.ledgers, report.subscriptions, Source.PUSHED, READ_MS - earlier_ms
     )
-    found = checked(skewed, -1, -1, is_precise=is_precise, after_s=after_s).get(TOPIC)
-    assert found is not None
+    found = there(checked(skewed, -1, -1, is_precise=is_precise, after_s=after_s).get(TOPIC))
     if found.checked is not None and found.checked.age_ms is not None:
         assert found.checked.age_ms >= after_s * 1000
 
@@ -97,8 +97,7 @@ def test_unacknowledged_entries_are_those_from_the_position_on(report: TopicBack
 def test_an_eviction_brings_size_and_age_inside(
     report: TopicBacklog, size: int, age_s: int, is_precise: bool, after_s: int
 ) -> None:
-    state = checked(report, size, age_s, is_precise=is_precise, after_s=after_s).get(TOPIC)
-    assert state is not None
+    state = there(checked(report, size, age_s, is_precise=is_precise, after_s=after_s).get(TOPIC))
     places = {one.name: position for position, one in positions_of(report)}
     for one in state.evictions:
         assert places[one.subscription] < one.to, "it never goes back"

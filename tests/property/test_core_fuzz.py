@@ -89,6 +89,7 @@ from tests.property.core_events import (
     spans,
     stock_reports,
 )
+from tests.support.there import there
 
 
 class Core(RuleBasedStateMachine):
@@ -253,8 +254,7 @@ class Core(RuleBasedStateMachine):
             assert request.kind is Kind.PUBLISH
             assert request.topic is not None
             assert 1 <= answer.retry_after_ms <= WAIT_MS_MAX
-            state = self.broker.backlogs.get(request.topic)
-            assert state is not None
+            state = there(self.broker.backlogs.get(request.topic))
             assert state.blocked is not None
             after = self.tokens()  # the request may be the first of its group
             assert {key: after[key] for key in before} == before
@@ -296,8 +296,7 @@ class Core(RuleBasedStateMachine):
     def wake_all(self) -> None:
         """Wake it until nothing is due; that has to come to an end."""
         for _ in range(WAKES_MAX):
-            wake_at = self.broker.wake_at
-            assert wake_at is not None
+            wake_at = there(self.broker.wake_at)
             if wake_at > self.now:
                 return
             self.live(Woken(Nanos(self.now)))

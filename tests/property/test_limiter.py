@@ -15,6 +15,7 @@ from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Limits,
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
 from tests.support.limiter_alone import numbered
+from tests.support.there import there
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -157,8 +158,7 @@ def test_a_group_that_is_attached_three_times_is_charged_once(messages: int) -> 
     )
     limiter = full_limiter(snapshot)
     limiter.acquire(Request(messages=messages, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
-    state = limiter.state(GroupKey("gold", Kind.PUBLISH))
-    assert state is not None
+    state = there(limiter.state(GroupKey("gold", Kind.PUBLISH)))
     assert state.remaining(Dimension.MESSAGES, Nanos(0)) == 250 - messages
 
 
@@ -187,8 +187,7 @@ def test_a_shadow_group_counts_and_refuses_nothing() -> None:
         answer = limiter.acquire(Request(messages=5, namespace=NAMESPACE), Nanos(0))
         assert isinstance(answer, Decision)
         assert answer.granted
-    state = limiter.state(GroupKey("gold", Kind.PUBLISH))
-    assert state is not None
+    state = there(limiter.state(GroupKey("gold", Kind.PUBLISH)))
     # One was granted from the full bucket, on debt; nine would have been refused.
     assert state.shadow_refused.messages == 45
 

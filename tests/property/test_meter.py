@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rgd.core.demand.bound import GROWTH
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
 from tests.support.meters import Metered, tell
+from tests.support.there import there
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,7 @@ def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_
     for gap_ms in gaps_ms:
         moments.append((moments[-1] if moments else 0) + gap_ms)
         meter.refuse(Pair(1), 0, None, retry_after_ms, Nanos(moments[-1] * NS_PER_MS))
-    demand = meter.drain(Nanos((moments[-1] + 1) * NS_PER_MS))
-    assert demand is not None
+    demand = there(meter.drain(Nanos((moments[-1] + 1) * NS_PER_MS)))
     window_s = (moments[-1] + 1) / 1000
     slices = [
         sum(begin <= moment < begin + retry_after_ms for moment in moments) for begin in moments
@@ -141,8 +141,7 @@ def test_evenly_spaced_callers_are_measured_exactly(
             meter.drain(windows.pop(0))
         if moment < end:
             meter.admit(Pair(1, 7), attempt=1, topic=None, now=Nanos(moment))
-    demand = meter.drain(Nanos(end))
-    assert demand is not None
+    demand = there(meter.drain(Nanos(end)))
     assert abs(demand.measured.offered.messages - rate * MILLI) <= 0.002 * rate * MILLI
 
 

@@ -19,6 +19,7 @@ from rgd.core.policies.model import Group, GroupKey, Limit, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, to_milli
 from tests.support.limiter_alone import LimiterAlone
+from tests.support.there import there
 from tests.unit.core.buckets.split_house import parts_of
 
 pytestmark = pytest.mark.slow
@@ -190,17 +191,14 @@ def test_asking_again_after_retry_after_succeeds_whatever_went_before(
         house.step(gap_ns, step)
     house.step(0, Share(5000, 5000))
     ask = Ask(topic, 2, 2, False, False)
-    answer = house.step(0, ask)
-    assert answer is not None
+    answer = there(house.step(0, ask))
     if not answer.granted:
-        again = house.step(answer.retry_after_ms * NS_PER_MS, ask)
-        assert again is not None
+        again = there(house.step(answer.retry_after_ms * NS_PER_MS, ask))
         assert again.granted
 
 
 def test_the_sum_that_is_checked_is_not_empty() -> None:
     house = House(TopicSplit.EVEN)
     house.step(0, Ask(TOPICS[1], 1, 1, False, False))
-    split = house.split()
-    assert split is not None
+    split = there(house.split())
     assert [part.share for part in parts_of(split, house.at())] == [Rates(100_000, 150_000)] * 2

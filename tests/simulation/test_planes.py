@@ -21,6 +21,7 @@ from sim.policies import maker_of
 from sim.run import run
 from sim.scenario import Scenario
 from sim.scenarios import SCENARIOS
+from tests.support.there import there
 
 #: Nobody's demand moves in it, so no share may.
 STEADY = replace(
@@ -41,8 +42,7 @@ def lost(*planes: tuple[int, float, float], scenario: Scenario = STEADY) -> Clus
 
 
 def brain(cluster: Cluster, place: int = 0) -> ApartBrain:
-    member = cluster.members[place]
-    assert member is not None
+    member = there(cluster.members[place])
     assert isinstance(member.brain, ApartBrain)
     return member.brain
 
@@ -84,8 +84,7 @@ def test_a_plane_that_is_late_leaves_its_gate_to_on_isolation() -> None:
     held = brain(cluster).share(cluster.keys[0])
     world.run_until(round(13.4 * NS_PER_S))
     assert held != brain(cluster).share(cluster.keys[0]) == Rates(1_000_000)
-    member = cluster.members[0]
-    assert member is not None
+    member = there(cluster.members[0])
     assert [one.code for one in member.alarms].count(AlarmCode.ISOLATED) == 1
     world.run_until(18 * NS_PER_S)
     assert brain(cluster).share(cluster.keys[0]) == held
@@ -94,23 +93,20 @@ def test_a_plane_that_is_late_leaves_its_gate_to_on_isolation() -> None:
 def test_the_log_has_what_came_since_and_totals_go_on() -> None:
     cluster = lost((0, 10.3, 11.1))
     cluster.world.run_until(15 * NS_PER_S)
-    member = cluster.members[0]
-    assert member is not None
+    member = there(cluster.members[0])
     rows = [
         (record.sequence, next(iter(record.rows))) for record in member.records if len(record.rows)
     ]
     sequences = [sequence for sequence, _row in rows]
     assert sequences == sorted(set(sequences))
     admitted = [row.admitted_total.messages for _sequence, row in rows]
-    share = cluster.members[0].brain.share(cluster.keys[0])  # type: ignore[union-attr]  # asserted above
-    assert share is not None
-    assert share.messages is not None
+    share = there(there(member.brain.share(cluster.keys[0])).messages)
     grown = [after - before for before, after in pairwise(admitted)]
     for (_sequence, row), more in zip(rows[1:], grown, strict=True):
         # Only the open round of the plane that was lost is in no row.
-        is_gap = more > 1.3 * share.messages / 1000
+        is_gap = more > 1.3 * share / 1000
         assert is_gap or row.usage.admitted.messages / 1000 == pytest.approx(more, rel=0.1)
-    assert sum(more > 1.3 * share.messages / 1000 for more in grown) == 1
+    assert sum(more > 1.3 * share / 1000 for more in grown) == 1
 
 
 @pytest.mark.slow

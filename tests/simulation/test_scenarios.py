@@ -79,14 +79,6 @@ def test_each_scenario_runs_and_breaks_no_law_of_buckets_or_floors(name: str) ->
         assert verdict.figure in KEYS
 
 
-def test_the_issues_scenarios_and_policies_are_there() -> None:
-    asked = "newcomer spare swap heavy-tail noise two-dimensions doorman lossy partition"
-    assert set(asked.split()) <= set(SCENARIOS)
-    assert {"max-min", "residual", "proportional", "steal", "pulsar-shipped", "fps"} <= set(
-        POLICIES
-    )
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_runs_under_the_same_load(policy: str) -> None:
     scenario = small("newcomer")

@@ -7,8 +7,7 @@ be reached at all, which test_isolation.py covers.
 import pytest
 
 from rgd.core.broker.mode import Mode
-from rgd.core.units import NS_PER_MS, NS_PER_S
-from sim.network import Network
+from rgd.core.units import NS_PER_S
 from tests.simulation.worlds import Cluster
 
 pytestmark = pytest.mark.slow
@@ -63,34 +62,3 @@ def test_a_joiner_is_fair_within_two_rounds_of_going_live() -> None:
     cluster.add(900.0)
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([333.3] * 3, rel=0.02)
-
-
-def test_two_daemons_of_one_name_the_later_one_refuses_to_start() -> None:
-    cluster = Cluster([100.0, 100.0], quota=QUOTA)
-    cluster.run_s(5)
-    first = cluster.members[0]
-    second = cluster.add(100.0, name=first.name)
-    # The world knows members by name: let the first answer as well.
-    cluster.world.members[first.name] = first
-    cluster.world.members[f"{first.name}, too"] = second
-    cluster.run_s(2)
-    assert second.halted is not None
-    assert first.halted is None
-
-
-def test_a_crashed_daemons_name_is_free_at_once() -> None:
-    cluster = Cluster([900.0, 900.0], quota=QUOTA)
-    cluster.run_s(5)
-    cluster.world.crash(cluster.members[0])
-    cluster.loads[0].set_rate(0)
-    again = cluster.add(900.0, name=cluster.members[0].name)
-    cluster.run_s(4)
-    assert again.halted is None
-    assert cluster.shares()[1:] == pytest.approx([500.0, 500.0], rel=0.02)
-
-
-def test_a_lossy_slow_network_only_delays() -> None:
-    network = Network(delay_min_ns=NS_PER_MS, delay_max_ns=50 * NS_PER_MS, loss=0.02)
-    cluster = Cluster([900.0] * 5, quota=QUOTA, seed=3, network=network)
-    cluster.run_s(15)
-    assert cluster.shares() == pytest.approx([200.0] * 5, rel=0.05)

@@ -50,8 +50,8 @@ class RunningDaemon:
     log_door: LogDoor | None = None
     #: What the daemon logged.
     logged: list[MutableMapping[str, Any]] = field(default_factory=list)
-    server: HttpServer | None = None
-    loop: asyncio.AbstractEventLoop | None = None
+    server: HttpServer = field(init=False)
+    loop: asyncio.AbstractEventLoop = field(init=False)
     until: asyncio.Event | None = None
     up: threading.Event = field(default_factory=threading.Event)
 
@@ -73,7 +73,6 @@ class RunningDaemon:
         async def called() -> _Result:
             return call()
 
-        assert self.loop is not None
         return asyncio.run_coroutine_threadsafe(called(), self.loop).result(UP_S)
 
 
@@ -102,7 +101,7 @@ def _run(
         assert running.up.wait(UP_S)
         yield running
     finally:
-        if running.loop is not None and running.until is not None:
+        if running.until is not None:
             with suppress(RuntimeError):  # it has ended by itself, and its loop with it
                 running.loop.call_soon_threadsafe(running.until.set)
         thread.join(UP_S)

@@ -66,7 +66,6 @@ def call(running: RunningDaemon, write: Write) -> int:
 
 
 def test_every_write_is_one_event_with_who_and_what(running: RunningDaemon) -> None:
-    assert running.server is not None
     writes = [
         Write(one.method, one.path)
         for one in running.server.endpoints

@@ -133,8 +133,6 @@ async def test_so_many_streams_and_no_more(running: RunningDaemon) -> None:
 
 
 async def test_draining_ends_every_stream_at_once(running: RunningDaemon) -> None:
-    assert running.server is not None
-    assert running.loop is not None
     async with client(headers=ACCEPT) as session, session.get(f"{running.url}/v1/live") as stream:
         await next_view(stream)
         running.loop.call_soon_threadsafe(running.server.drain)
@@ -147,7 +145,6 @@ async def test_draining_ends_every_stream_at_once(running: RunningDaemon) -> Non
 async def test_a_stream_that_nobody_reads_is_closed_and_others_go_on(
     running: RunningDaemon,
 ) -> None:
-    assert running.server is not None
     address = urlsplit(running.url)
     with closing(socket.socket()) as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -169,8 +166,6 @@ async def test_a_stream_ends_when_its_token_no_longer_counts(tmp_path: Path) -> 
     tokens = Tokens({digest_of("look"): frozenset({Scope.READ})})
     others = Tokens({digest_of("else"): frozenset({Scope.READ})})
     with running_daemon(tmp_path, SNAPSHOT, tokens=tokens) as running:
-        assert running.server is not None
-        assert running.loop is not None
         url = f"{running.url}/v1/live"
         async with client(headers=ACCEPT | {"Authorization": "Bearer look"}) as session:
             async with session.get(url) as stream:
@@ -221,8 +216,6 @@ async def test_the_page_may_load_nothing_from_elsewhere_and_asks_for_a_token_whe
                     texts.append(await answer.text())
         page = texts[0]
         assert 'data-token="needed"' in page
-        assert running.server is not None
-        assert running.loop is not None
         running.loop.call_soon_threadsafe(running.server.replace_tokens, Tokens())
         while 'data-token="needed"' in page:
             page = (await call(running, "GET", "/")).body.decode()

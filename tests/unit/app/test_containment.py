@@ -146,7 +146,6 @@ def wait_until(running: RunningDaemon, holds: Callable[[], bool]) -> None:
             while not holds():  # noqa: ASYNC110 -- nothing tells
                 await asyncio.sleep(0.005)
 
-    assert running.loop is not None
     asyncio.run_coroutine_threadsafe(waited(), running.loop).result(WAIT_S + 1)
 
 
@@ -189,7 +188,6 @@ def test_each_part_is_closed_whatever_the_others_raise(
     for name in names:
         part = getattr(daemon.parts, name)
         monkeypatch.setattr(part, "close", raising(name, part.close))
-    assert running.loop is not None
     asyncio.run_coroutine_threadsafe(daemon.close(), running.loop).result(WAIT_S)
     assert closed == names
     assert daemon.errors.counts["close"] == 3

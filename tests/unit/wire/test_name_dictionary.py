@@ -18,6 +18,7 @@ from rgd.wire.codec import decode, encode, in_order
 from rgd.wire.errors import Reason
 from rgd.wire.name_dictionary import NAMES_MAX, NameDecoders, NameEncoder
 from tests.support.cases import refused
+from tests.support.there import there
 from tests.support.wire_values import varints
 
 ME = Sender("b1", 7)
@@ -76,12 +77,10 @@ def test_a_receiver_without_a_name_reads_no_rows_and_loses_none() -> None:
     assert heard == replace(report(), rows_hash=99)
     # What it has names for it can read.
     assert line.say(report(*BOTH)) is not None
-    known = line.say(report(*BOTH))
-    assert known is not None
+    known = there(line.say(report(*BOTH)))
     assert len(known.rows) == 3
     # A name after the one that it missed is not taken for that one.
-    later = line.say(report(row("later")))
-    assert later is not None
+    later = there(line.say(report(row("later"))))
     assert later.rows.groups == ("later",)
     assert line.say(report(row("late"))) == report()
 
@@ -90,8 +89,7 @@ def test_a_full_dictionary_begins_again() -> None:
     line = Line(NameEncoder(names_max=3))
     for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):
         said = report(*(row(name) for name in names))
-        heard = line.say(said)
-        assert heard is not None
+        heard = there(line.say(said))
         assert in_order(heard) == said
 
 

@@ -19,6 +19,7 @@ from rgd.ports.usagelog import Fsync
 from rgd.wire.errors import Reason
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.segment import encode_stored, segment_name
+from tests.support.there import there
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
     T0,
@@ -101,8 +102,7 @@ def test_a_log_reads_whole_at_every_moment_while_it_is_written(tmp_path: Path) -
         assert payloads == [payload_of(number) for number in range(len(payloads))]
         assert len(payloads) >= count
         count = len(payloads)
-        found = seek_time(tmp_path, T0 + count - 1)
-        assert found is not None
+        found = there(seek_time(tmp_path, T0 + count - 1))
         assert found.index == count - 1
     thread.join()
     appender.close()
@@ -158,8 +158,7 @@ def test_a_seek_goes_by_the_brokers_time_not_the_producers(tmp_path: Path) -> No
         for number in range(5)
     ]
     write_entries(tmp_path / segment_name(0), *entries)
-    found = seek_time(tmp_path, T0 + 3)
-    assert found is not None
+    found = there(seek_time(tmp_path, T0 + 3))
     assert found.index == 3
 
 
@@ -179,7 +178,6 @@ def test_a_seek_reads_only_what_the_broker_added(
         return data
 
     monkeypatch.setattr(os, "pread", counting_pread)
-    found = seek_time(tmp_path, T0 + 70)
-    assert found is not None
+    found = there(seek_time(tmp_path, T0 + 70))
     assert found.index == 70
     assert 0 < read_bytes < 5_000

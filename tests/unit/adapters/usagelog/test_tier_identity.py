@@ -14,6 +14,7 @@ from rgd.adapters.usagelog.tier_state import state_path
 from rgd.storage.errors import TierChanged, TierDamaged
 from rgd.storage.identity import MARKER
 from rgd.storage.objects import Objects, canonical
+from tests.support.there import there
 from tests.unit.adapters.usagelog.logs import segments_in
 from tests.unit.adapters.usagelog.tier_world import COUNT, World
 
@@ -50,8 +51,7 @@ def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -
         for one in (uploader, world.uploader(Objects(str(mount)))):
             with pytest.raises(TierChanged, match="is missing"):
                 one.cycle()
-            lag = one.lag(0)
-            assert lag is not None
+            lag = there(one.lag(0))
             assert lag.upload_segments == len(segments_in(world.folder)) - 1
         assert set(before) <= set(segments_in(world.folder))
         assert mount.exists() == is_mount_point_left
@@ -60,8 +60,7 @@ def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -
     away.rename(mount)
     uploader.cycle()
     assert len(segments_in(world.folder)) == 1
-    lag = uploader.lag(0)
-    assert lag is not None
+    lag = there(uploader.lag(0))
     assert lag.upload_segments == 0
 
 

@@ -25,6 +25,7 @@ from rgd.errors import RgdError
 from rgd.storage.errors import TierConflict, TierDown
 from rgd.storage.manifest import ClosedSegment, TieredSegment
 from rgd.storage.objects import Objects
+from tests.support.there import there
 from tests.unit.adapters.usagelog.logs import (
     T0,
     TIMEOUT_S,
@@ -137,8 +138,7 @@ def test_a_log_that_counts_again_is_kept_and_reported(world: World, tier_place: 
         TierConflict, match="it holds, or held, other entries than this log from index 0 on"
     ):
         again.cycle()
-    lag = again.lag(0)
-    assert lag is not None
+    lag = there(again.lag(0))
     assert lag.upload_segments == len(world.closed())
     assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
 
@@ -157,8 +157,7 @@ def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> Non
     assert payloads(tier_place)[0] == payload_of(kept[0].first_index)
     assert uploader.tier.list().marked == marked
     again = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=0.002)
-    lag = again.lag(T0)
-    assert lag is not None
+    lag = there(again.lag(T0))
     assert lag.delete_segments == len(marked)
     assert lag.delete_records == sum(one.last_index - one.first_index + 1 for one in marked)
     world.pass_s(0.001)
@@ -186,12 +185,10 @@ def test_retention_goes_by_the_age_now(world: World, tier_place: str) -> None:
     held = uploader.state.segments
     assert held
     world.pass_s(5)
-    lag = uploader.lag(T0)
-    assert lag is not None
+    lag = there(uploader.lag(T0))
     assert 0 < lag.delete_segments < len(held)
     world.pass_s(0.001)
-    lag = uploader.lag(T0)
-    assert lag is not None
+    lag = there(uploader.lag(T0))
     assert lag.delete_segments == len(held)
     uploader.cycle()
     assert (uploader.state.segments, uploader.state.marked) == ((), ())
@@ -243,8 +240,7 @@ def test_the_lag_rises_at_every_roll_without_any_upload(world: World, tmp_path: 
     for number in range(1, 60):
         count = len(segments_in(world.folder))
         world.write(1, first=number)
-        lag = uploader.lag(T0 + 60_000)
-        assert lag is not None
+        lag = there(uploader.lag(T0 + 60_000))
         if len(segments_in(world.folder)) > count:
             rolls += 1
             assert lag.upload_records > before
@@ -257,13 +253,11 @@ def test_the_lag_rises_at_every_roll_without_any_upload(world: World, tmp_path: 
         uploader.cycle()
     again = world.uploader(Objects(place))
     assert again.lag(T0) == uploader.lag(T0)
-    lag = again.lag(T0 + 60_000)
-    assert lag is not None
+    lag = there(again.lag(T0 + 60_000))
     assert lag.upload_oldest_s == (T0 + 60_000 - world.closed()[0].last_ms) / 1000
     (tmp_path / "file").unlink()
     again.cycle()
-    lag = again.lag(T0 + 60_000)
-    assert lag is not None
+    lag = there(again.lag(T0 + 60_000))
     assert (lag.upload_records, lag.upload_bytes, lag.upload_segments) == (0, 0, 0)
     assert lag.upload_oldest_s == 0
     again.stop()
@@ -286,8 +280,7 @@ def test_segments_go_up_in_order_and_the_lag_is_known_while_an_upload_hangs(
         scrape = threading.Thread(target=lambda: found.append(uploader.lag(T0)), daemon=True)
         scrape.start()
         scrape.join(TIMEOUT_S)
-        lag = found[0]
-        assert lag is not None
+        lag = there(found[0])
         assert lag.upload_records == first_of_active - segment.first_index
         carried.append(segment.first_index)
         put(segment, data, marks)

@@ -9,6 +9,7 @@ from rgd.core.backlog.estimate import (
     unacknowledged,
 )
 from rgd.core.backlog.model import Position, SubscriptionBacklog
+from tests.support.there import there
 from tests.unit.core.backlog.topics import READ_S, ledger, report, sub
 
 #: Four ledgers of ten entries and 100 bytes; the last one is written.
@@ -34,8 +35,7 @@ LEDGERS = (
 def test_size_is_the_sum_from_the_oldest_messages_ledger_on(
     at: tuple[int, int], position: tuple[int, int], size: int, ledger_age_s: int | None
 ) -> None:
-    oldest = oldest_of(report(sub(at=at), ledgers=LEDGERS))
-    assert oldest is not None
+    oldest = there(oldest_of(report(sub(at=at), ledgers=LEDGERS)))
     assert (oldest.position, oldest.size_bytes) == (position, size)
     assert oldest.ledger_age_ms == (None if ledger_age_s is None else ledger_age_s * 1000)
 
@@ -47,15 +47,13 @@ def test_what_is_after_the_last_entry_is_no_backlog(at: tuple[int, int] | None) 
 
 def test_the_topics_backlog_is_that_of_the_oldest_message() -> None:
     of_three = report(sub("a", (4, 0)), sub("b", (2, 3), 250), sub("c", (2, 4)), ledgers=LEDGERS)
-    oldest = oldest_of(of_three)
-    assert oldest is not None
+    oldest = there(oldest_of(of_three))
     assert (oldest.subscription, oldest.size_bytes, oldest.message_age_ms) == ("b", 300, 250_000)
 
 
 def test_the_brokers_time_counts_before_the_producers() -> None:
     of_both = SubscriptionBacklog("a", Position(1, 0), (READ_S - 5) * 1000, (READ_S - 90) * 1000)
-    oldest = oldest_of(report(of_both))
-    assert oldest is not None
+    oldest = there(oldest_of(report(of_both)))
     assert oldest.message_age_ms == 5000
 
 

@@ -11,6 +11,7 @@ from rgd.core.backlog.estimate import oldest_of
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.policies.model import BacklogQuota, BacklogQuotas
+from tests.support.there import there
 from tests.unit.core.backlog.topics import (
     EU,
     EVICT,
@@ -102,13 +103,11 @@ def test_both_are_compared_and_counted_though_the_size_is_exceeded() -> None:
 
 def test_producer_request_hold_holds_for_a_stated_time_and_then_refuses() -> None:
     house = checked(House(topics={EU: size_quota(50, HOLD)}))
-    blocked = house.blocked[EU]
-    assert blocked is not None
+    blocked = there(house.blocked[EU])
     assert (blocked.action, blocked.held_until, blocked.checked_at) == (HOLD, s(31), s(61))
     house.report(FULL, at=60)
     house.check(at=61)
-    again = house.blocked[EU]
-    assert again is not None
+    again = there(house.blocked[EU])
     assert (again.held_until, again.checked_at) == (s(31), s(121))
 
 
@@ -116,8 +115,7 @@ def test_producer_request_hold_holds_for_a_stated_time_and_then_refuses() -> Non
 
 
 def test_producer_exception_refuses_at_once() -> None:
-    blocked = checked(House(topics={EU: size_quota(50, REFUSE)})).blocked[EU]
-    assert blocked is not None
+    blocked = there(checked(House(topics={EU: size_quota(50, REFUSE)})).blocked[EU])
     assert (blocked.action, blocked.held_until) == (REFUSE, 0)
 
 
@@ -158,8 +156,7 @@ def test_consumer_backlog_eviction_brings_both_inside(
     assert "idle" not in house.evicts()
     assert EU not in house.blocked
 
-    after = oldest_of(carried_out(OLD_AND_LARGE, house))
-    assert after is not None
+    after = there(oldest_of(carried_out(OLD_AND_LARGE, house)))
     assert after.size_bytes <= size * 9 // 10
     age_ms = after.message_age_ms if is_precise else after.ledger_age_ms or 0
     if age_ms is None:
@@ -188,8 +185,7 @@ def test_a_check_caches_the_oldest_message() -> None:
     house.report(OLD_AND_LARGE)
     assert house.state().checked is None
     house.check(at=1.5)
-    checked = house.state().checked
-    assert checked is not None
+    checked = there(house.state().checked)
     assert (checked.subscription, checked.position) == ("slow", (1, 5))
     assert checked.time_ms == OLD_AND_LARGE.read_at_ms - 400_000
     assert (checked.age_ms, checked.is_precise) == (401_500, True)
@@ -222,8 +218,7 @@ def test_without_precise_checks_the_ledgers_age_is_used() -> None:
     house = House(settings=BacklogSettings(is_precise=False))
     house.report(OLD_AND_LARGE)
     house.check(at=0)
-    checked = house.state().checked
-    assert checked is not None
+    checked = there(house.state().checked)
     assert (checked.age_ms, checked.is_precise) == (300_000, False)
 
 

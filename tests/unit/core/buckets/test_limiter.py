@@ -14,6 +14,7 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
 from tests.support.limiter_alone import numbered
 from tests.support.meters import window_of
+from tests.support.there import there
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -81,15 +82,12 @@ def ask(
 
 
 def state(one: Limiter, group: str = "gold") -> GroupState:
-    found = one.state(key(group))
-    assert found is not None
-    return found
+    return there(one.state(key(group)))
 
 
 def wanted(one: Limiter, group: str = "gold") -> Pair:
     """Wanted in the second that ends now, whole units."""
-    demand = window_of(state(one, group).counters, ms(1000))
-    assert demand is not None
+    demand = there(window_of(state(one, group).counters, ms(1000)))
     return Pair(demand.wanted.messages // 1000, demand.wanted.bytes // 1000)
 
 

@@ -18,6 +18,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimi
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Dimension, Kind, Nanos
 from tests.support.limiter_alone import numbered
+from tests.support.there import there
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key
 
 START = Nanos(0)
@@ -76,8 +77,7 @@ def limiter(
         made.limit(LimitKey(Kind.DISPATCH, BY_SUBSCRIPTION, topic=TOPIC, subscription=NAME)),
     ]
     if split is not None:
-        shares = made.split_of(key("gold", Kind.DISPATCH))
-        assert shares is not None
+        shares = there(made.split_of(key("gold", Kind.DISPATCH)))
         levels[1] = shares.part(TOPIC, START)
     for level, has_messages, has_bytes in zip(levels, messages, size, strict=True):
         if level is not None:
@@ -157,8 +157,7 @@ def test_exactly_the_levels_that_lower_a_read_count_whatever_limits_there_are(
 def test_the_example_of_broker_50_topic_60_subscription_40() -> None:
     one = limiter(Has(broker=50, topic=60, subscription=40))
     assert read(one).messages == 40
-    found = counted(one)
-    assert found is not None
+    found = there(counted(one))
     assert [found.events(level, MESSAGES) for level in DISPATCH_LEVELS] == [1, 0, 0, 1]
     assert [found.events(level, BYTES) for level in DISPATCH_LEVELS] == [0] * 4
     assert (found.messages, found.bytes) == (60, 0)
@@ -167,8 +166,7 @@ def test_the_example_of_broker_50_topic_60_subscription_40() -> None:
 def test_bytes_are_evaluated_after_the_messages_are_gone() -> None:
     one = limiter(Has(broker=0), Has(topic=50))
     read(one, READ, READ)
-    found = counted(one)
-    assert found is not None
+    found = there(counted(one))
     assert (found.messages_events, found.bytes_events) == ((1, 0, 0, 0), (0, 0, 1, 0))
 
 
@@ -190,8 +188,7 @@ def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour() -> 
     table.count((TOPIC, "other-one"), 1, 5, 0, 0, late)
     assert table.names() == [(TOPIC, "other-one")]
     table.count((TOPIC, NAME), 1, 2, 0, 0, late)
-    found = table.of(TOPIC, NAME, late)
-    assert found is not None
+    found = there(table.of(TOPIC, NAME, late))
     assert (found.messages, found.messages_events) == (2, (1, 0, 0, 0))
 
 
@@ -201,7 +198,6 @@ def test_subscriptions_beyond_the_maximum_are_counted_together() -> None:
     for name in ("a", "b", "c", "d", "c"):
         table.count((TOPIC, name), 1, 5, 0, 0, START)
     assert [one.subscription for one in table.of_topic(TOPIC, START)] == ["a", "b"]
-    other = table.other(START)
-    assert other is not None
+    other = there(table.other(START))
     assert (other.topic, other.subscription) == (OTHER, OTHER)
     assert (other.messages_events, other.messages) == ((3, 0, 0, 0), 15)
