@@ -137,7 +137,7 @@ def _limit(
         messages=messages,
         bytes=size,
         retry_after_ms=0 if read is None else read.wait_ms,
-        refused_last_minute=_refused_last_minute(broker, read, now),
+        refused_last_minute=_lately(broker, read and read.refused, now),
         leases=_leases(read),
     )
 
@@ -169,7 +169,7 @@ def _group(
         messages=messages,
         bytes=size,
         retry_after_ms=0 if read is None or group.shadow else read.wait_ms,
-        refused_last_minute=_refused_last_minute(broker, read, now),
+        refused_last_minute=_lately(broker, read and read.refused, now),
         leases=_leases(read),
         soft=_soft(group, read),
     )
@@ -220,16 +220,10 @@ def _leases(read: LevelReading | None) -> LeasesView | None:
     return LeasesView(leases, RatesView(*map(to_units, wants)), *held)
 
 
-def _refused_last_minute(
-    broker: Broker, read: LevelReading | None, now: Nanos
-) -> RefusedLastMinuteView:
-    return _lately(broker, (Refusals(), Refusals()) if read is None else read.refused, now)
-
-
 def _lately(
-    broker: Broker, refused: tuple[Refusals, Refusals], now: Nanos
+    broker: Broker, refused: tuple[Refusals, Refusals] | None, now: Nanos
 ) -> RefusedLastMinuteView:
-    by_messages, by_bytes = refused
+    by_messages, by_bytes = refused or (Refusals(), Refusals())
     return RefusedLastMinuteView(
         window_s=round(min(window_ns(now), now - broker.created_at) / NS_PER_S, 1),
         by_messages=RefusedView(*by_messages),

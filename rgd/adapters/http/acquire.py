@@ -39,7 +39,6 @@ from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import Shadow, shadow_reply
 from rgd.adapters.http.shown import cut_reason
-from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SHORT_BYTES, SLICE_WORK, Turns
 from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
 from rgd.core.buckets.decision import (
@@ -91,8 +90,8 @@ _PLAIN: Final = Decision(granted=True, messages=0, bytes=0)[3:]
 
 Items = list[AcquireBody | msgspec.Raw]
 
-_one = BodyDecoder(AcquireBody)
 _array = ArrayReader(AcquireBody)
+_one = _array.one
 
 
 class Acquire:
@@ -231,8 +230,7 @@ class Acquire:
 
     def _answer_item(self, item: AcquireBody | msgspec.Raw) -> "_ItemAnswer":
         try:
-            asked = item if isinstance(item, AcquireBody) else _one.decode(item)
-            request = request_of(asked)
+            request = request_of(_array.item(item))
             answer = self._ask_daemon(request)
             self._check_governed(request, answer)
         except RgdError as exc:

@@ -14,7 +14,7 @@ import msgspec
 from rgd.adapters.http.errors import BadBody, CallError
 from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import cut
-from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE
+from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE, BodyDecoder
 
 _Item = TypeVar("_Item", bound=msgspec.Struct)
 
@@ -45,6 +45,8 @@ class ArrayReader(Generic[_Item]):
     """
 
     def __init__(self, item_type: type[_Item]) -> None:
+        #: Reads one by itself.
+        self.one = BodyDecoder(item_type)
         self._decode_many = msgspec.json.Decoder(list[item_type]).decode  # type: ignore[valid-type]
 
     def read(self, body: bytes, batch_max: int) -> list[_Item | msgspec.Raw]:
@@ -59,6 +61,14 @@ class ArrayReader(Generic[_Item]):
             expected = f"expected an array of at most {batch_max} items (http.batch_max)"
             raise CallError(413, f"body: {expected}")
         return self._good_items_of(body) or [*_raw_items_of(body)]
+
+    def item(self, item: _Item | msgspec.Raw) -> _Item:
+        """One of them.
+
+        Raises:
+            BadBody: it is at fault.
+        """
+        return self.one.decode(item) if isinstance(item, msgspec.Raw) else item
 
     def _good_items_of(self, array: bytes) -> list[_Item | msgspec.Raw] | None:
         """The questions, if none of them is at fault."""

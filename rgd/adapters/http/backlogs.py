@@ -46,7 +46,6 @@ _TOPIC: Final = "/v1/topics/{tenant}/{namespace}/{topic}/backlog"
 _EVICTIONS: Final = "/v1/evictions"
 
 _body = BodyDecoder(BacklogBody)
-_item = BodyDecoder(BacklogItem)
 _array = ArrayReader(BacklogItem)
 
 
@@ -147,7 +146,7 @@ class Backlogs:
 
     def _read(self, item: BacklogItem | msgspec.Raw) -> TopicBacklog | ItemReason:
         try:
-            body = item if isinstance(item, BacklogItem) else _item.decode(item)
+            body = _array.item(item)
             tenant = check_entity(body.tenant, "tenant")
             return self._report_of(topic_of(namespace_of(tenant, body.namespace), body.topic), body)
         except RgdError as exc:

@@ -18,7 +18,6 @@ from rgd.adapters.http.bodies import SettleBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
 from rgd.adapters.http.reply import Answering, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.core.units import Pair
 from rgd.errors import RgdError
@@ -28,7 +27,6 @@ from rgd.ports.door import Scope
 #: Points of work of an item that is at fault: its error text has to be made.
 _FAULT_WORK: Final = 16
 
-_one = BodyDecoder(SettleBody)
 _many = ArrayReader(SettleBody)
 
 
@@ -59,7 +57,7 @@ class Settle:
         """Give back what was granted and not used, or charge what was used beyond it."""
         body = call.body
         if not is_array(body):
-            return json_reply(self._settle(_one.decode(body)))
+            return json_reply(self._settle(_many.one.decode(body)))
         return self._answer_many(body)
 
     async def _answer_many(self, body: bytes) -> Reply:
@@ -79,7 +77,7 @@ class Settle:
 
     def _answer_item(self, item: SettleBody | msgspec.Raw) -> SettleAnswer | ItemReason:
         try:
-            return self._settle(item if isinstance(item, SettleBody) else _one.decode(item))
+            return self._settle(_many.item(item))
         except RgdError as exc:
             return item_reason(exc)
 

@@ -17,7 +17,7 @@ from rgd.adapters.http.plane_errors import PreconditionFailed
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import Call, Reply, json_reply
-from rgd.core.policies.model import NOT_SET, UNLIMITED, LocalLimit, Rate, Rates
+from rgd.core.policies.model import NOT_SET, UNLIMITED, LocalLimit, Rate
 from rgd.core.policies.records import LIMIT_BROKER, Value
 from rgd.core.units import Dimension
 from rgd.ports.daemon import Daemon
@@ -78,10 +78,7 @@ class DynamicConfigCalls:
         def merge(known: Value) -> Value:
             limit = known if isinstance(known, LocalLimit) else NOT_SET
             before = limit.dispatch or UNLIMITED
-            if dimension is Dimension.MESSAGES:
-                rates = Rates(rate, before.bytes)
-            else:
-                rates = Rates(before.messages, rate)
+            rates = replace(before, **{dimension: rate})
             dispatch = None if rates.is_unlimited else rates
             # A broker's rate is per second, and relative to nothing.
             limit = replace(NOT_SET, publish=limit.publish, dispatch=dispatch)
