@@ -154,7 +154,7 @@ class Live:
         return self._events.all()
 
     def _is_limited(self, row: RowKey) -> bool:
-        quota = self._core.sharing.quota(row.key)
+        quota = self._core.sharing.policies.quota(row.key)
         group = self._core.sharing.snapshot.groups.get(row.key.group)
         return bool(group and not group.blocked) and quota.of(row.dimension) is not None
 

@@ -26,8 +26,7 @@ from rgd.core.gate.looks import LevelReading
 from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rate, Rates
 from rgd.core.policies.precedence import (
     Scope,
-    ScopedQuota,
-    ScopedRates,
+    Scoped,
     backlog_quota,
     subscription_limit,
     topic_limit,
@@ -96,19 +95,20 @@ def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
     )
 
 
-def _limits(broker: Broker, name: Request) -> Iterator[tuple[LimitKey, ScopedRates]]:
+def _limits(broker: Broker, name: Request) -> Iterator[tuple[LimitKey, Scoped[Rates]]]:
     """The limits that apply and are not a group's."""
     limits, kind, topic = broker.sharing.snapshot.limits, name.kind, name.topic
     by_broker, me = limits.broker.of(kind) or UNLIMITED, broker.settings.sender.broker
-    found = [(LimitKey(kind, Level.BROKER), ScopedRates(by_broker, Scope.BROKER, me))]
+    found: list[tuple[LimitKey, Scoped[Rates] | None]] = [
+        (LimitKey(kind, Level.BROKER), Scoped(by_broker, Scope.BROKER, me))
+    ]
     if topic is not None:
-        of_topic = topic_limit(limits, topic, kind)
-        found.append((LimitKey(kind, Level.TOPIC, topic), of_topic))
+        found.append((LimitKey(kind, Level.TOPIC, topic), topic_limit(limits, topic, kind)))
         if (subscription := name.subscription) is not None:
             key = LimitKey(kind, Level.SUBSCRIPTION, topic, subscription)
             found.append((key, subscription_limit(limits, topic, subscription, kind)))
     for key, scoped in found:
-        if not scoped.rates.is_unlimited and scoped.scope is not None:
+        if scoped is not None and not scoped.value.is_unlimited:
             yield key, scoped
 
 
@@ -123,11 +123,10 @@ def _groups(broker: Broker, name: Request) -> list[tuple[Group, list[ScopeView]]
 
 
 def _limit(
-    broker: Broker, now: Nanos, limit: tuple[LimitKey, ScopedRates], read: LevelReading | None
+    broker: Broker, now: Nanos, limit: tuple[LimitKey, Scoped[Rates]], read: LevelReading | None
 ) -> LevelView:
     """The view of a limit that is not a group's."""
     key, (rates, scope, at) = limit
-    assert scope is not None, "a limit is set somewhere"
     messages, size = (_dimension(dimension, rates, rates, read) for dimension in Dimension)
     return LevelView(
         level=key.level,
@@ -263,14 +262,11 @@ def _by_backlog(blocked: BlockedView) -> LimitedByView:
 
 def _backlog_quotas(broker: Broker, name: Request) -> Iterator[BacklogQuotaView]:
     """The backlog quota of each type that applies to a name."""
-    store, topic = broker.backlogs, name.topic
+    store, topic, me = broker.backlogs, name.topic, broker.settings.sender.broker
     is_known = topic is None or bool(store.get(topic) or store.partitions_of(topic))
     for which in BacklogType:
-        scoped = backlog_quota(store.backlogs, name.namespace or "", topic, which)
-        if scoped is None:
-            default, me = store.settings.default, broker.settings.sender.broker
-            scoped = ScopedQuota(default, Scope.BROKER, me)
-        quota, scope, at = scoped
+        found = backlog_quota(store.backlogs, name.namespace or "", topic, which)
+        quota, scope, at = found or Scoped(store.settings.default, Scope.BROKER, me)
         is_size = which is BacklogType.SIZE
         view = BacklogQuotaView(
             type=which,

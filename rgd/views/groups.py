@@ -121,7 +121,7 @@ def _idle(
         unused = share_out(NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
         shares = unused.idle_all()[0]
     else:
-        policy = broker.sharing.policy(GroupKey(group.name, kind))
+        policy = broker.sharing.policies.policy(GroupKey(group.name, kind))
         shares = broker_index.share_out(np.array([slot]), quota, [policy]).of_all()[0]
     has_row = {row.broker for row in rows}
     return tuple(
@@ -150,7 +150,9 @@ def _shared_out(
 ) -> tuple[list[Rates], list[list[RowView]]]:
     """[slots] this broker's share by the usage map, and every row with the share of its broker."""
     broker_index = broker.sharing.broker_index
-    shared = broker_index.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
+    shared = broker_index.share_out(
+        slots, quota, [broker.sharing.policies.policy(key) for key in keys]
+    )
     gathered = broker.usage.gather(slots)
     group, of_broker = shared.rows.group, shared.rows.broker_index
     of_rows = shared.columns.of_rows.copy()

@@ -143,13 +143,13 @@ def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
     keys = [key for key in keys if key.group in groups]
     broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
     names = list(broker_index.names())
-    quota = quota_columns([broker.sharing.quota(key) for key in keys])
+    quota = quota_columns([broker.sharing.policies.quota(key) for key in keys])
     found = [broker.usage.index.find(key) for key in keys]
     slots = np.array([-1 if slot is None else slot for slot in found])
     used, unused = (slots >= 0).nonzero()[0], (slots < 0).nonzero()[0]
     wanted, admitted, share, fair = np.zeros((4, len(keys), len(names), 2), np.int64)
     if len(used):
-        policies = [broker.sharing.policy(keys[at]) for at in used.tolist()]
+        policies = [broker.sharing.policies.policy(keys[at]) for at in used.tolist()]
         shared = broker_index.share_out(slots[used], quota[used], policies)
         share[used], fair[used] = shared.of_all(), replace(shared, others=()).of_all()
         rows, places = broker.usage.gather(slots[used]), shared.rows

@@ -341,11 +341,11 @@ class Core(RuleBasedStateMachine):
         broker = self.broker
         broker.validate()
         for key in [GroupKey(name, kind) for name in GROUPS for kind in Kind]:
-            if broker.sharing.policy(key) is SharePolicyName.MAX_MIN:
+            if broker.sharing.policies.policy(key) is SharePolicyName.MAX_MIN:
                 self.check_sum(key)
 
     def check_sum(self, key: GroupKey) -> None:
-        quota, shares = self.broker.sharing.quota(key), self.broker.shares(key).values()
+        quota, shares = self.broker.sharing.policies.quota(key), self.broker.shares(key).values()
         for name in ("messages", "bytes"):
             limit = getattr(quota, name)
             parts = [getattr(share, name) for share in shares]

@@ -177,7 +177,7 @@ class Life:
             assert fresh.hash_of(name) == self.broker.usage.hash_of(name)
         for state in self.broker.limiter.states():
             assert self.broker.usage.rows(state.key) == fresh.rows(state.key)
-            quota = self.broker.sharing.quota(state.key)
+            quota = self.broker.sharing.policies.quota(state.key)
             assert quota == self.snapshot.groups[state.key.group].rates(state.key.kind)
             if self.broker.sharing.slot_of(state.key) < 0:
                 # Never the whole quota.

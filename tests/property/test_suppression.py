@@ -15,7 +15,7 @@ from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
+from rgd.core.exchange.suppression import OwnRates, Suppression
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import GroupKey
 from rgd.core.shares.columns import Rows, share_out
@@ -86,7 +86,9 @@ def test_what_is_believed_is_never_further_off_than_the_rules_allow(
     script: list[tuple[dict[str, tuple[int, int]], int, bool]],
 ) -> None:
     index = GroupIndex()
-    suppression = Suppression(SuppressionSettings(TOLERANCE_PPM, FULL_EVERY), index, quotas, moves)
+    suppression = Suppression(
+        index, quotas, moves, tolerance_ppm=TOLERANCE_PPM, full_every=FULL_EVERY
+    )
     mirror, last_told = UsageMap(), dict[GroupKey, int]()
     for number, (wants, slices, is_early) in enumerate(script):
         truth = {

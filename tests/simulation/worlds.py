@@ -169,7 +169,7 @@ def watch_conservation(cluster: Cluster, key: GroupKey = GOLD) -> list[float]:
 
     def check() -> None:
         members = cluster.live
-        quota = members[0].broker.sharing.quota(key).messages if members else None
+        quota = members[0].broker.sharing.policies.quota(key).messages if members else None
         if quota is None:
             return
         total = sum(max(0.0, share_of(member, key)) for member in members)

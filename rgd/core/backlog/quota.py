@@ -58,8 +58,8 @@ def quota_in_force(backlogs: Backlogs, topic: str, default: BacklogQuota) -> Quo
     namespace = namespace_of_topic(topic)
     by_size = backlog_quota(backlogs, namespace, topic, BacklogType.SIZE)
     by_age = backlog_quota(backlogs, namespace, topic, BacklogType.AGE)
-    size = default if by_size is None else by_size.quota
-    age = default if by_age is None else by_age.quota
+    size = default if by_size is None else by_size.value
+    age = default if by_age is None else by_age.value
     return QuotaInForce(size.size_bytes, age.age_s, size.action, age.action)
 
 

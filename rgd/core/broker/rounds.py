@@ -36,7 +36,7 @@ from rgd.core.exchange.columns import (
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.precision import rounded
-from rgd.core.exchange.suppression import Suppression, SuppressionSettings
+from rgd.core.exchange.suppression import Suppression
 from rgd.core.gate.port import News
 from rgd.core.pairs import either
 from rgd.core.policies.model import GroupKey
@@ -59,10 +59,11 @@ class Rounds:
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns), news)
         self.suppression = Suppression(
-            SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
             sharing.quotas,
             sharing.moves_share,
+            tolerance_ppm=settings.tolerance_ppm,
+            full_every=settings.full_every_rounds,
         )
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
@@ -240,7 +241,7 @@ class Rounds:
             usage=replace(rows, admitted=closed.admitted, wanted=closed.wanted),
             share=self._sharing.in_force(slots),
             quota=self._sharing.quotas(slots),
-            policies=self._sharing.policies(slots),
+            policies=self._sharing.policies.codes(slots),
             refused=closed.refused,
             sent=sent,
             admitted_total=closed.admitted_total,

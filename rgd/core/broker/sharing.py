@@ -26,14 +26,14 @@ from rgd.core.broker.policies_in_use import PoliciesInUse, rates_of, row_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Codes, Flags, Ints
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.group_index import NO_SLOT
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.gate.port import Gate
 from rgd.core.pairs import either
-from rgd.core.policies.model import Group, GroupKey, Rates, SharePolicyName
+from rgd.core.policies.model import Group, GroupKey, Rates
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
@@ -67,7 +67,7 @@ class Sharing:
         self._by_mode = ModeShares(settings, self.known_brokers)
         self.shards = ShardShares(settings, usage.index, self._by_mode)
         self.resumes = resumes
-        self._policies = PoliciesInUse(settings.policy, usage.index)
+        self.policies = PoliciesInUse(settings.policy, usage.index)
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
         #: gate has; Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
@@ -90,7 +90,7 @@ class Sharing:
     @property
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self._policies.snapshot
+        return self.policies.snapshot
 
     @property
     def brokers(self) -> list[str]:
@@ -113,21 +113,9 @@ class Sharing:
         names.add(self._settings.sender.broker)
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
-    def quota(self, key: GroupKey) -> Rates:
-        """The cluster-wide rates of a group; unlimited where there is no such group."""
-        return self._policies.quota(key)
-
-    def policy(self, key: GroupKey) -> SharePolicyName:
-        """The share policy of a group."""
-        return self._policies.policy(key)
-
     def quotas(self, slots: Ints) -> Ints:
         """[slots, 2] the quotas of groups in use in Milli per second, `NO_RATE` for unlimited."""
-        return self._policies.quotas[slots]
-
-    def policies(self, slots: Ints) -> Codes:
-        """[slots] share policies of groups in use, as indexes into `POLICIES`."""
-        return self._policies.codes(slots)
+        return self.policies.quotas[slots]
 
     def in_force(self, slots: Ints) -> Ints:
         """[slots, 2] the gate's shares in Milli per second, `NO_RATE` for unlimited."""
@@ -137,7 +125,7 @@ class Sharing:
         """The gate's share of a group, which has this slot id or `NO_SLOT`; None if it is not in use."""
         if slot != NO_SLOT and self._is_in_use[slot]:
             return rates_of(self._applied[slot].tolist())
-        return self._by_mode.least(self.quota(key)) if key in self._slotless else None
+        return self._by_mode.least(self.policies.quota(key)) if key in self._slotless else None
 
     def keys_in_use(self, count: int) -> Iterator[list[GroupKey]]:
         """The groups in use, so many at a time."""
@@ -151,9 +139,9 @@ class Sharing:
         """Every live broker's share of a group by the usage map; the floor without a slot id."""
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
-            return dict.fromkeys(self.brokers, self._by_mode.least(self.quota(key)))
-        quota = row_of(self.quota(key))[None]
-        shares = self.broker_index.share_out(np.array([slot]), quota, [self.policy(key)])
+            return dict.fromkeys(self.brokers, self._by_mode.least(self.policies.quota(key)))
+        quota = row_of(self.policies.quota(key))[None]
+        shares = self.broker_index.share_out(np.array([slot]), quota, [self.policies.policy(key)])
         table = shares.of_all()[0].tolist()
         return {name: rates_of(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
@@ -162,13 +150,13 @@ class Sharing:
         # For shares that were computed from the present map, this was noted with them.
         unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
         if len(unknown):
-            rows, quota = self._usage.gather(unknown), self._policies.quotas[unknown]
+            rows, quota = self._usage.gather(unknown), self.policies.quotas[unknown]
             self._is_short[unknown] = are_short(rows.group, rows.wanted, quota)
         return self._is_short[slots]
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
         """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it (`BrokerIndex`)."""
-        quota, policies = self._policies.quotas[slots], self._policies.others(slots)
+        quota, policies = self.policies.quotas[slots], self.policies.others(slots)
         return self.broker_index.moves_share(slots, quota, policies, before, after)
 
     # Changes.
@@ -184,16 +172,16 @@ class Sharing:
             return NO_SLOT, self._by_mode.least(group.rates(kind))
         slots = np.array([slot])
         if not self._is_in_use[slot]:
-            self._policies.read(slots)
+            self.policies.read(slots)
             self._begin(slots, self._targets(slots), now)
             return slot, rates_of(self._applied[slot].tolist())
-        if self._policies.is_unread[slot]:
+        if self.policies.is_unread[slot]:
             self.share_out(slots, now)
         return slot, rates_of(self._applied[slot].tolist())
 
     def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:
         """Begin to use groups that are not in use with shares, [slots, 2], that the gate has already."""
-        self._policies.read(slots)
+        self.policies.read(slots)
         self._is_held[slots] = True
         self._begin(slots, shares, now)
 
@@ -214,8 +202,8 @@ class Sharing:
             keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
             found = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
             slots = np.array(found, np.int64)
-        self._policies.snapshot = snapshot
-        self._policies.is_unread[slots] = True
+        self.policies.snapshot = snapshot
+        self.policies.is_unread[slots] = True
         self._mark(slots)
         return slots[:0] if changed is None else slots
 
@@ -226,7 +214,7 @@ class Sharing:
             # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
             self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         # The gate gives a bucket its depth with its share.
-        self._policies.is_unread |= self._is_in_use
+        self.policies.is_unread |= self._is_in_use
         self.refresh_all(now)
 
     def refresh(self, slots: Ints, now: Nanos) -> None:
@@ -256,12 +244,12 @@ class Sharing:
     def share_out(self, slots: Ints, now: Nanos) -> None:
         """Read the policies of groups in use where they may have changed, and put their shares in force as damping allows."""
         self._is_marked[slots] = False
-        unread = slots[self._policies.is_unread[slots]]
+        unread = slots[self.policies.is_unread[slots]]
         if len(unread):
-            before = self._policies.quotas[unread]
-            self._end(unread[~self._policies.read(unread)])
+            before = self.policies.quotas[unread]
+            self._end(unread[~self.policies.read(unread)])
             # A share of another quota is not kept.
-            self._is_held[unread[either(before != self._policies.quotas[unread])]] = False
+            self._is_held[unread[either(before != self.policies.quotas[unread])]] = False
             slots = slots[self._is_in_use[slots]]
         targets, again = self._targets(slots), np.isin(slots, unread)
         differs = either(targets != self._target[slots]) | again
@@ -316,7 +304,7 @@ class Sharing:
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
         self._target[slots] = 0
-        self._policies.forget(slots)
+        self.policies.forget(slots)
 
     def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a piece."""
@@ -337,9 +325,9 @@ class Sharing:
                 all brokers do not sum to the quota; a bug.
         """
         slots = self.slots_in_use
-        quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
+        quota, is_max_min = self.policies.quotas[slots], self.policies.is_max_min(slots)
         # Not `_targets`, so that what `BrokerIndex.divide` remembers is checked, too.
-        shared = self.broker_index.share_out(slots, quota, self._policies.others(slots))
+        shared = self.broker_index.share_out(slots, quota, self.policies.others(slots))
         targets = self._by_state(slots, quota, lambda: shared.of_index(self.broker_index.own))
         differs = either(targets != self._target[slots]) & ~self._is_marked[slots]
         for slot in slots[differs].tolist():
@@ -350,7 +338,7 @@ class Sharing:
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
         for slot in slots[either(is_off)].tolist():
             raise InvariantBroken(
-                f"{self._usage.index.keys[slot]}: the shares of all do not sum to {self._policies.quotas[slot].tolist()}"
+                f"{self._usage.index.keys[slot]}: the shares of all do not sum to {self.policies.quotas[slot].tolist()}"
             )
 
     # Details.
@@ -389,12 +377,12 @@ class Sharing:
 
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares in the present mode."""
-        quota = self._policies.quotas[slots]
+        quota = self.policies.quotas[slots]
         return self._by_state(slots, quota, lambda: self._of_map(slots, quota))
 
     def _of_map(self, slots: Ints, quota: Ints) -> Ints:
         """[slots, 2] this broker's shares by the usage map; notes which groups are short."""
-        policies = self._policies.others(slots)
+        policies = self.policies.others(slots)
         shares, self._is_short[slots] = self.broker_index.own_shares(slots, quota, policies)
         return shares
 

@@ -13,7 +13,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.exchange.columns import rates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import GroupKey, SharePolicyName
+from rgd.core.policies.model import GroupKey
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.stock.steering import foreign_usage, split
@@ -60,13 +60,12 @@ class StockReports:
         if not found:
             return {}
         keys = [key for key, _ in found]
-        quotas = [self._sharing.quota(key) for key in keys]
+        quotas = [self._sharing.policies.quota(key) for key in keys]
         quota = rates((one.messages, one.bytes) for one in quotas)
         index = self._sharing.broker_index
         slots = np.array([slot for _, slot in found], np.int64)
-        table = index.share_out(
-            slots, quota, self._policies_of(keys), stock_is_hungry=True
-        ).of_all()
+        policies = [self._sharing.policies.policy(key) for key in keys]
+        table = index.share_out(slots, quota, policies, stock_is_hungry=True).of_all()
         is_stock = index.is_stock
         own = np.array([used[key] for key in keys], np.float64)
         whole = foreign_usage(
@@ -78,10 +77,6 @@ class StockReports:
             key: Pair(*pair)
             for key, pair in zip(keys, split(whole, shares, at).tolist(), strict=True)
         }
-
-    def _policies_of(self, keys: Sequence[GroupKey]) -> Sequence[SharePolicyName]:
-        policies = [self._sharing.policy(key) for key in keys]
-        return policies if set(policies) != {SharePolicyName.MAX_MIN} else ()
 
 
 def nothing_used(groups: Iterable[str]) -> list[GroupUsage]:

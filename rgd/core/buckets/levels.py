@@ -442,5 +442,7 @@ def _limit_of(limits: Limits, key: LimitKey) -> Rates:
     if key.level is Level.BROKER:
         return limits.broker.of(key.kind) or UNLIMITED
     if key.level is Level.TOPIC:
-        return topic_limit(limits, key.topic, key.kind).rates
-    return subscription_limit(limits, key.topic, key.subscription, key.kind).rates
+        found = topic_limit(limits, key.topic, key.kind)
+    else:
+        found = subscription_limit(limits, key.topic, key.subscription, key.kind)
+    return UNLIMITED if found is None else found.value

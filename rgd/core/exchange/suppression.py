@@ -42,15 +42,6 @@ SAME_PPM: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class SuppressionSettings:
-    """How large a change must be to be reported."""
-
-    #: `exchange.tolerance` in millionths.
-    tolerance_ppm: int
-    full_every_rounds: int
-
-
-@dataclass(frozen=True, slots=True)
 class OwnRates:
     """This broker's rates of some groups.
 
@@ -69,16 +60,27 @@ MovesShare = Callable[[Ints, OwnRates, OwnRates], Flags]
 
 
 class Suppression:
-    """Stores the advertised rows by slot, and selects the rows to report."""
+    """Stores the advertised rows by slot, and selects the rows to report.
+
+    Args:
+        index: of the slots.
+        quota_of: gives quotas.
+        moves_share: says which changes move shares.
+        tolerance_ppm: `exchange.tolerance` in millionths.
+        full_every: rounds in which each row is reported once.
+    """
 
     def __init__(
         self,
-        settings: SuppressionSettings,
         index: GroupIndex,
         quota_of: QuotaOf,
         moves_share: MovesShare,
+        *,
+        tolerance_ppm: int,
+        full_every: int,
     ) -> None:
-        self._settings = settings
+        self._tolerance_ppm = tolerance_ppm
+        self._full_every = full_every
         self._index = index
         self._quota_of = quota_of
         self._moves_share = moves_share
@@ -174,7 +176,7 @@ class Suppression:
         changed = self._changed(before.wanted, after.wanted, quota)
         changed |= self._changed(before.admitted, after.admitted, quota)
         if anyway:
-            every = self._settings.full_every_rounds
+            every = self._full_every
             changed |= self._index.hashes[at] % np.uint64(every) == self._round % every
         # The most expensive test is last, only for rows that changed and were not selected yet.
         differs = (before.wanted != after.wanted) | (before.admitted != after.admitted)
@@ -191,7 +193,7 @@ class Suppression:
     def _changed(self, before: Ints, after: Ints, quota: Ints) -> Flags:
         # float64 is enough: an error in the 16th digit has no effect that matters.
         change = np.abs(after - before).astype(np.float64)
-        by_itself = change * PPM > before.astype(np.float64) * self._settings.tolerance_ppm
+        by_itself = change * PPM > before.astype(np.float64) * self._tolerance_ppm
         by_quota = (quota != NO_RATE) & (change * PPM > quota.astype(np.float64) * QUOTA_PPM)
         return either(by_itself | by_quota)
 

@@ -10,10 +10,9 @@ Groups have no precedence: each distinct one is charged (`PolicySnapshot.groups_
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rgd.core.policies.model import (
-    UNLIMITED,
     BacklogQuota,
     BacklogQuotas,
     Backlogs,
@@ -24,6 +23,8 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
 from rgd.core.units import Kind
+
+_Value = TypeVar("_Value")
 
 
 class Scope(StrEnum):
@@ -36,43 +37,31 @@ class Scope(StrEnum):
     SUBSCRIPTION = "subscription"
 
 
-class ScopedRates(NamedTuple):
-    """The rates in force with their scope and its name; no scope if no scope sets them."""
+class Scoped(NamedTuple, Generic[_Value]):
+    """What is set for a scope, and its name."""
 
-    rates: Rates = UNLIMITED
-    scope: Scope | None = None
-    name: str = ""
-
-
-NO_RATES = ScopedRates()
-
-
-def topic_limit(limits: Limits, topic: str, kind: Kind) -> ScopedRates:
-    """The limit of one topic (full name) on each broker."""
-    return _first(_topic_scopes(limits, topic), kind)
-
-
-def subscription_limit(limits: Limits, topic: str, subscription: str, kind: Kind) -> ScopedRates:
-    """The limit of one subscription of a topic (full name) on each broker."""
-    return _first(_subscription_scopes(limits, topic, subscription), kind)
-
-
-class ScopedQuota(NamedTuple):
-    """A backlog quota with its scope and its name."""
-
-    quota: BacklogQuota
+    value: _Value
     scope: Scope
     name: str
 
 
+def topic_limit(limits: Limits, topic: str, kind: Kind) -> Scoped[Rates] | None:
+    """The limit of one topic (full name) on each broker; None if no scope sets one."""
+    return _first(_topic_scopes(limits, topic), kind)
+
+
+def subscription_limit(
+    limits: Limits, topic: str, subscription: str, kind: Kind
+) -> Scoped[Rates] | None:
+    """The limit of one subscription of a topic (full name) on each broker; likewise."""
+    return _first(_subscription_scopes(limits, topic, subscription), kind)
+
+
 def backlog_quota(
     backlogs: Backlogs, namespace: str, topic: str | None, which: BacklogType
-) -> ScopedQuota | None:
+) -> Scoped[BacklogQuota] | None:
     """The quota of one type that is set for a topic, or for a namespace; None if none is."""
-    for quotas, scope, name in _backlog_scopes(backlogs, namespace, topic):
-        if quotas is not None and (quota := quotas.of(which)) is not None:
-            return ScopedQuota(quota, scope, name)
-    return None
+    return _first(_backlog_scopes(backlogs, namespace, topic), which)
 
 
 def names_of(topic: str) -> tuple[str, ...]:
@@ -110,9 +99,10 @@ def _backlog_scopes(
     yield backlogs.namespaces.get(namespace), Scope.NAMESPACE, namespace
 
 
-def _first(candidates: _Candidates, kind: Kind) -> ScopedRates:
-    for limit, scope, name in candidates:
-        rates = None if limit is None else limit.of(kind)
-        if rates is not None:
-            return ScopedRates(rates, scope, name)
-    return NO_RATES
+def _first(candidates: Iterator[tuple[Any, Scope, str]], which: Any) -> Scoped[Any] | None:
+    """What the first scope says that sets it."""
+    for setting, scope, name in candidates:
+        found = None if setting is None else setting.of(which)
+        if found is not None:
+            return Scoped(found, scope, name)
+    return None

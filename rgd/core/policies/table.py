@@ -56,11 +56,6 @@ class Table(Mapping[_Key, _Value]):
         """All pairs, part by part."""
         return _Items(self)
 
-    def pairs(self) -> Iterator[tuple[_Key, _Value]]:
-        """All pairs."""
-        for part in self.parts:
-            yield from part.items()
-
     def changed_since(self, before: "Table[_Key, _Value]", count_max: int) -> set[_Key] | None:
         """Keys whose value is another object; None if there may be more than `count_max`."""
         pairs = zip(before.parts, self.parts, strict=True)
@@ -82,7 +77,7 @@ class _Items(ItemsView[_Key, _Value]):
     _mapping: Table[_Key, _Value]
 
     def __iter__(self) -> Iterator[tuple[_Key, _Value]]:
-        return self._mapping.pairs()
+        return chain.from_iterable(part.items() for part in self._mapping.parts)
 
 
 class TableWriter(Generic[_Key, _Value]):

@@ -10,9 +10,10 @@ import numpy as np
 
 from rgd.core.policies.model import Rate, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.shares.columns_sums import Ints
 from rgd.core.shares.model import Row
 from rgd.core.shares.pip82 import share_by_usage
-from rgd.core.units import COUNT_MAX, Milli
+from rgd.core.units import COUNT_MAX, Pair
 
 
 def allocate(
@@ -33,45 +34,28 @@ def allocate(
     if not rows:
         return ()
     order = sorted(range(len(rows)), key=lambda place: rows[place].broker)
-    in_order = [rows[place] for place in order]
+    limits = np.array(
+        [[NO_RATE if rate is None else rate for rate in (quota.messages, quota.bytes)]]
+    )
     if policy is SharePolicyName.MAX_MIN:
-        shares = _max_min(quota, in_order, floor_ppm)
-    else:
-        messages, size = (
-            _by_usage(policy, rate, [row.admitted[of] for row in in_order], floor_ppm)
-            for of, rate in enumerate((quota.messages, quota.bytes))
+        columns = Rows(
+            group=np.zeros(len(rows), np.int64),
+            broker_index=np.arange(len(rows)),
+            wanted=_column([rows[place].wanted for place in order]),
+            weight=np.array([rows[place].weight for place in order], np.int64),
         )
-        shares = [Rates(*both) for both in zip(messages, size, strict=True)]
-    answer = list(shares)
-    for place, rates in zip(order, shares, strict=True):
-        answer[place] = rates
-    return tuple(answer)
+        shares = share_out(columns, limits, brokers=len(rows), floor_ppm=floor_ppm).of_rows
+    else:
+        used = _column([rows[place].admitted for place in order])
+        shares = np.full(used.shape, NO_RATE)
+        for of in np.flatnonzero(limits[0] != NO_RATE):
+            shares[:, of] = share_by_usage(policy, limits[:, of], used[None, :, of], floor_ppm)[0]
+    shares[order] = shares.copy()
+    return tuple(Rates(_rate(messages), _rate(size)) for messages, size in shares.tolist())
 
 
-def _max_min(quota: Rates, rows: Sequence[Row], floor_ppm: int) -> list[Rates]:
-    """Share both dimensions in one decision."""
-    columns = Rows(
-        group=np.zeros(len(rows), np.int64),
-        broker_index=np.arange(len(rows)),
-        wanted=np.array([[min(want, COUNT_MAX) for want in row.wanted] for row in rows], np.int64),
-        weight=np.array([row.weight for row in rows], np.int64),
-    )
-    limits = [NO_RATE if rate is None else rate for rate in (quota.messages, quota.bytes)]
-    shares = share_out(
-        columns, np.array([limits], np.int64), brokers=len(rows), floor_ppm=floor_ppm
-    )
-    return [Rates(_rate(messages), _rate(size)) for messages, size in shares.of_rows.tolist()]
-
-
-def _by_usage(
-    policy: SharePolicyName, quota: Rate, used: Sequence[Milli], floor_ppm: int
-) -> Sequence[Rate]:
-    if quota is None:
-        return [None] * len(used)
-    shares: list[int] = share_by_usage(
-        policy, np.array([quota], np.int64), np.array([used], np.int64), floor_ppm
-    )[0].tolist()
-    return shares
+def _column(pairs: Sequence[Pair]) -> Ints:
+    return np.array([[min(one, COUNT_MAX) for one in pair] for pair in pairs], np.int64)
 
 
 def _rate(milli: int) -> Rate:

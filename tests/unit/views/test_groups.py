@@ -37,7 +37,7 @@ def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:
                 assert row.wanted == units(Rates(*held[row.broker].wanted))
                 assert row.admitted == units(Rates(*held[row.broker].admitted))
                 assert row.topics == held[row.broker].topics
-            assert of_kind.quota == units(broker.sharing.quota(key(view.group, kind)))
+            assert of_kind.quota == units(broker.sharing.policies.quota(key(view.group, kind)))
             state = broker.limiter.state(key(view.group, kind))
             if state is not None:
                 assert of_kind.share == units(state.share)

@@ -89,7 +89,7 @@ class BacklogCalls(PlaceCalls):
         shown: dict[str, BacklogQuotaAnswer] = {}
         for which in BacklogType:
             said = backlog_quota(backlogs, named.namespace, named.topic or None, which)
-            shown[which] = _answer(self._daemon.backlogs.default if said is None else said.quota)
+            shown[which] = _answer(self._daemon.backlogs.default if said is None else said.value)
         return BacklogQuotaMap(**shown)
 
     async def _set(self, named: Named, which: BacklogType, quota: BacklogQuota | None) -> None:

@@ -13,7 +13,7 @@ import pytest
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns, rates
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
+from rgd.core.exchange.suppression import OwnRates, Suppression
 from rgd.core.policies.model import GroupKey
 from rgd.core.units import Pair
 from tests.unit.core.values import advertised, key, rate, usage
@@ -51,10 +51,11 @@ class House:
         House.index = GroupIndex()
         self.shares = shares or Shares()
         self.suppression = Suppression(
-            SuppressionSettings(tolerance_ppm, full_every_rounds=FULL_EVERY),
             self.index,
             lambda places: np.repeat(rates([quota]), len(places), axis=0),
             self.shares,
+            tolerance_ppm=tolerance_ppm,
+            full_every=FULL_EVERY,
         )
         self.pick(*told)
         slot = int(self.index.hashes[self.slot(key())] % FULL_EVERY)

@@ -5,9 +5,8 @@ Not covered: how a limit is reckoned with (tests/unit/core/buckets), groups (tes
 
 from rgd.core.policies.model import NOT_SET, UNLIMITED, Limits, LocalLimit, Rates
 from rgd.core.policies.precedence import (
-    NO_RATES,
     Scope,
-    ScopedRates,
+    Scoped,
     topic_limit,
 )
 from rgd.core.units import Kind
@@ -28,37 +27,39 @@ def dispatch(rate: int) -> LocalLimit:
 @cases(
     "limits, found",
     {
-        "nowhere": (Limits(), NO_RATES),
+        "nowhere": (Limits(), None),
         "itself": (
             Limits(
                 topics={PARTITION: publish(1), TOPIC: publish(2)},
                 namespaces={NAMESPACE: publish(3)},
             ),
-            ScopedRates(Rates(1), Scope.TOPIC, PARTITION),
+            Scoped(Rates(1), Scope.TOPIC, PARTITION),
         ),
         "the-partitioned-topic": (
             Limits(topics={TOPIC: publish(2)}, namespaces={NAMESPACE: publish(3)}),
-            ScopedRates(Rates(2), Scope.TOPIC, TOPIC),
+            Scoped(Rates(2), Scope.TOPIC, TOPIC),
         ),
         "the-namespace": (
             Limits(namespaces={NAMESPACE: publish(3)}),
-            ScopedRates(Rates(3), Scope.NAMESPACE, NAMESPACE),
+            Scoped(Rates(3), Scope.NAMESPACE, NAMESPACE),
         ),
         "each-kind-by-itself": (
             Limits(
                 topics={PARTITION: NOT_SET, TOPIC: dispatch(2)}, namespaces={NAMESPACE: publish(3)}
             ),
-            ScopedRates(Rates(3), Scope.NAMESPACE, NAMESPACE),
+            Scoped(Rates(3), Scope.NAMESPACE, NAMESPACE),
         ),
         "no-limit-is-a-word-too": (
             Limits(
                 topics={TOPIC: LocalLimit(publish=UNLIMITED)}, namespaces={NAMESPACE: publish(3)}
             ),
-            ScopedRates(UNLIMITED, Scope.TOPIC, TOPIC),
+            Scoped(UNLIMITED, Scope.TOPIC, TOPIC),
         ),
-        "the-brokers-is-another-level": (Limits(broker=publish(1)), NO_RATES),
-        "another-namespace": (Limits(namespaces={"acme/other": publish(3)}), NO_RATES),
+        "the-brokers-is-another-level": (Limits(broker=publish(1)), None),
+        "another-namespace": (Limits(namespaces={"acme/other": publish(3)}), None),
     },
 )
-def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, found: ScopedRates) -> None:
+def test_the_narrowest_place_that_sets_a_kind_says_it(
+    limits: Limits, found: Scoped[Rates] | None
+) -> None:
     assert topic_limit(limits, PARTITION, Kind.PUBLISH) == found
