@@ -34,8 +34,8 @@ class Link:
         self._damping_max_ns = damping_max_ns
         self._unconfirmed: deque[tuple[int, Nanos]] = deque(maxlen=UNCONFIRMED_MAX)
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
-        #: Of these delays, because it is read far more often than a message comes back.
-        self._damping_ns = damping_max_ns
+        #: The least wait of an increase, nanoseconds: about the p99 until a message comes back.
+        self.damping_ns = damping_max_ns
         #: When the first message came back; None: the exchange was never reached.
         self.reached_at: Nanos | None = None
         #: When the last message came back.
@@ -60,7 +60,7 @@ class Link:
             last, sent_at = self._unconfirmed.popleft()
             if last == sequence:
                 self._delays_ns.append(now - sent_at)
-                self._damping_ns = min(self._damping_max_ns, max(self._delays_ns))
+                self.damping_ns = min(self._damping_max_ns, max(self._delays_ns))
                 is_recent |= now - sent_at < self._patience_ns
         return is_recent
 
@@ -76,11 +76,6 @@ class Link:
     def is_late(self, now: Nanos) -> bool:
         """Whether a message has taken longer than `damping_max_ns`, but may still come back."""
         return bool(self._unconfirmed) and now - self._unconfirmed[0][1] >= self._damping_max_ns
-
-    @property
-    def damping_ns(self) -> int:
-        """The least wait of an increase, nanoseconds: about the p99 until a message comes back."""
-        return self._damping_ns
 
     def restart(self, now: Nanos) -> None:
         """Forget the unconfirmed messages, because the exchange was reached again."""

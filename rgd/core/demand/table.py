@@ -48,7 +48,6 @@ from rgd.core.demand.marks import (
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.slots import Slots
 from rgd.core.pairs import either
-from rgd.core.runs import capacity_for, run_of
 from rgd.core.units import COUNT_MAX, NS_PER_MS, Nanos
 
 #: Initial number of rows of the table.
@@ -160,10 +159,9 @@ class DemandTable:
         due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
         if not len(due):
             return _NO_SLOTS
-        run = run_of(rows[due])
-        of = self._slots.rows(run)
+        of = self._slots.rows(rows[due])
         jumped = slots_.close(of, marks[due], self._settings)
-        self._slots.put(run, of)
+        self._slots.put(rows[due], of)
         found: Ints = rows[due[jumped]]
         return found
 
@@ -202,11 +200,10 @@ class DemandTable:
         """
         rows, marks = self._read(slots)
         self._start(rows, marks)
-        run = run_of(rows)
-        of = self._slots.rows(run)
+        of = self._slots.rows(rows)
         held = self._told.besides[rows, HELD_LATELY]
         measured = self._measure(rows, of, held, now, is_round=False)
-        self._slots.put(run, of)
+        self._slots.put(rows, of)
         return measured
 
     def close(self, slots: Ints, is_advertised: Flags, now: int) -> Closed | None:
@@ -226,8 +223,7 @@ class DemandTable:
         if not len(rows):
             return None
         self._start(rows[is_asked], marks[is_asked])
-        run = run_of(rows)
-        of = self._slots.rows(run)
+        of = self._slots.rows(rows)
         slots_.close_half(of, of.is_half_step | of.hungry, self._settings)
         held = self._told.besides[rows, HELD]
         ended = _as_of(marks, now)
@@ -244,7 +240,7 @@ class DemandTable:
         learn_credit(of, admitted, unsaid)
         is_idle = measured.seen.requests == 0
         slots_.open_window(of, ended, is_idle)
-        self._slots.put(run, of)
+        self._slots.put(rows, of)
         self._open(rows, is_idle)
         return Closed(
             rows,
@@ -280,7 +276,7 @@ class DemandTable:
         if count > len(self._told.is_there):
             kept = np.flatnonzero(self._told.is_there)
             for columns in (self._slots, self._history, self._told):
-                columns.grow(capacity_for(count), kept)
+                columns.grow(count, kept)
 
     def _take(self, page: Page) -> tuple[Ints, Floats]:
         """Take a page in, but for its marks: its rows, and [rows, FIELDS] the marks."""
@@ -395,10 +391,9 @@ class DemandTable:
             slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
             of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
-        run = run_of(rows)
-        history = self._history.rows(run)
+        history = self._history.rows(rows)
         estimates = (end_round if is_round else report_early)(history, seen, self._settings)
-        self._history.put(run, history)
+        self._history.put(rows, history)
         wanted = np.where(of.is_silent[:, None], 0, estimates.wanted)
         estimates = replace(estimates, wanted=wanted)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rgd.core.buckets.decision import Level
 from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.pairs import Places
 from rgd.core.policies.model import Rate, SharePolicyName
-from rgd.core.runs import Places
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Pair
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from rgd.core.runs import Places
+from rgd.core.pairs import Places
 
 Ints = NDArray[np.int64]
 

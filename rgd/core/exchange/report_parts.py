@@ -41,29 +41,27 @@ def parts_of_rows(
         # They fit whatever their names are.
         return (rows,)
     sizes = np.fromiter(map(len, rows.groups), np.int64, len(rows)) + ROW_BYTES_MAX
-    ends = np.cumsum(sizes)
-    parts, begin = [], 0
-    while begin < len(rows):
-        before = int(ends[begin - 1]) if begin else 0
-        end = int(np.searchsorted(ends, before + bytes_max, side="right"))
-        parts.append(rows.take(slice(begin, end)))
-        begin = end
-    return parts
+    return [rows.take(some) for some in _cut(sizes, bytes_max)]
 
 
 def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[StatePart]:
     """A whole state, given by its slots, in as many parts as are needed; at least one part."""
-    bytes_max = index.bounds.part_bytes_max
     sizes = index.name_bytes[slots].astype(np.int64) + ROW_BYTES_MAX
-    if sizes.sum() <= bytes_max:
-        yield StatePart(slots, ALL_ROWS)
-        return
     order = np.argsort(index.hashes[slots], kind="stable")
-    slots, ends = slots[order], np.cumsum(sizes[order])
-    first = begin = 0
-    while first < len(slots):
-        before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + bytes_max, side="right"))
-        end = ALL_ROWS.end if last == len(slots) else int(index.hashes[slots[last]])
-        yield StatePart(slots[first:last], Span(begin, end))
-        first, begin = last, end
+    slots, begin = slots[order], ALL_ROWS.begin
+    for some in _cut(sizes[order], index.bounds.part_bytes_max):
+        end = ALL_ROWS.end if some.stop == len(slots) else int(index.hashes[slots[some.stop]])
+        yield StatePart(slots[some], Span(begin, end))
+        begin = end
+
+
+def _cut(sizes: Ints, bytes_max: int) -> Iterator[slice]:
+    """Runs of rows that are not larger together; at least one."""
+    ends, begin = np.cumsum(sizes), 0
+    while True:
+        before = int(ends[begin - 1]) if begin else 0
+        end = int(np.searchsorted(ends, before + bytes_max, side="right"))
+        yield slice(begin, end)
+        if end == len(sizes):
+            return
+        begin = end

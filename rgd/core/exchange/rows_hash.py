@@ -34,22 +34,13 @@ def row_hashes(keys: Hashes, topics: Ints, rates: Ints) -> Hashes:
         topics: [rows].
         rates: [4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes.
     """
-    hashes: Hashes = keys ^ topics.view(np.uint64)
-    # One buffer for all steps, because allocating arrays costs time.
-    spare = np.empty_like(hashes)
-    _mix(hashes, spare)
+    hashes = _mixed(keys ^ topics.view(np.uint64))
     for column in rates.view(np.uint64):
-        np.add(hashes, _GAMMA, hashes)
-        np.bitwise_xor(hashes, column, hashes)
-        _mix(hashes, spare)
+        hashes = _mixed((hashes + _GAMMA) ^ column)
     return hashes
 
 
-def _mix(values: Hashes, spare: Hashes) -> None:
-    """Mix values in place; `spare` is a buffer of the same length and is overwritten."""
+def _mixed(values: Hashes) -> Hashes:
     for shift, factor in _STEPS:
-        np.right_shift(values, shift, spare)
-        np.bitwise_xor(values, spare, values)
-        np.multiply(values, factor, values)
-    np.right_shift(values, _LAST_SHIFT, spare)
-    np.bitwise_xor(values, spare, values)
+        values = (values ^ (values >> shift)) * factor
+    return values ^ (values >> _LAST_SHIFT)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.runs import Places
+from rgd.core.pairs import Places
 from rgd.core.shares.columns_filling import fill
 from rgd.core.shares.columns_sums import Flags, Ints, whole_sums
 from rgd.core.shares.model import PPM
