@@ -7,11 +7,11 @@ Law: the core computes (`rgd.core.broker.broker_index`); what is remembered here
 is what it computed from the same bytes, which are compared whole. A run with it is the run without it.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from rgd.core.broker.broker_index import OwnShares, SharedOut, are_short
+from rgd.core.broker.broker_index import SharedOut
 from rgd.core.exchange.columns import Ints
 from rgd.core.shares.columns import Rows, share_out
 
@@ -22,23 +22,15 @@ GROUPS_MAX: Final = 4096
 _Key = tuple[int, int, int, int, bytes]
 
 
-class _Divided(NamedTuple):
-    """One group: [brokers, 2] the shares of all live brokers, and whether it is short."""
-
-    shares: Ints
-    is_short: bool
-
-
 class SharedWork:
     """Results of the core's, by what they were computed from."""
 
     def __init__(self, groups_max: int = GROUPS_MAX) -> None:
         self._groups_max = groups_max
-        self._divided: dict[_Key, _Divided] = {}
+        #: [brokers, 2] the shares of all live brokers of a group.
+        self._divided: dict[_Key, Ints] = {}
 
-    def divide(
-        self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int
-    ) -> OwnShares:
+    def divide(self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
         """As `own_shares`."""
         keys = _keys(rows, quota, brokers, floor_ppm)
         known = [self._divided.get(key) for key in keys]
@@ -53,8 +45,8 @@ class SharedWork:
         groups = [group for group in known if group is not None]
         shares = np.empty((len(groups), 2), np.int64)
         for place, group in enumerate(groups):
-            shares[place] = group.shares[own]
-        return OwnShares(shares, np.array([group.is_short for group in groups], np.bool_))
+            shares[place] = group[own]
+        return shares
 
 
 def _keys(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Key]:
@@ -78,10 +70,9 @@ def _of_groups(rows: Rows, groups: Ints, count: int) -> Rows:
     return Rows(number.take(some.group), some.broker_index, some.wanted, some.weight)
 
 
-def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Divided]:
+def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[Ints]:
     """[groups] what the core computes."""
     columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
     shares = SharedOut(rows, columns).of_all()
-    short = are_short(rows.group, rows.wanted, quota).tolist()
     # Copies, because a view would keep the shares of all these groups.
-    return [_Divided(table.copy(), is_short) for table, is_short in zip(shares, short, strict=True)]
+    return [table.copy() for table in shares]

@@ -6,7 +6,7 @@ messages were received does not matter. A share policy gets at most one row for 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -49,51 +49,18 @@ class SharedOut:
         return shares
 
 
-class OwnShares(NamedTuple):
-    """One broker's shares of some groups.
-
-    Attributes:
-        shares: [groups, 2] Milli per second, `NO_RATE` for unlimited.
-        is_short: [groups] whether the demand exceeds the quota.
-    """
-
-    shares: Ints
-    is_short: Flags
-
-
 class Divide(Protocol):
     """How one broker's shares follow from the demand of all: `own_shares`, or what remembers its results."""
 
-    def __call__(
-        self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int
-    ) -> OwnShares:
+    def __call__(self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
         """Divide quotas by max-min, for the broker with the index `own`."""
         ...
 
 
-def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> OwnShares:
-    """The shares of the broker with the index `own`, under max-min; for the rest as `share_out`."""
+def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
+    """[groups, 2] the shares of the broker with the index `own`, under max-min; for the rest as `share_out`."""
     columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
-    return OwnShares(
-        SharedOut(rows, columns).of_index(own), are_short(rows.group, rows.wanted, quota)
-    )
-
-
-def are_short(group: Ints, wanted: Ints, quota: Ints) -> Flags:
-    """[groups] whether the demand of all rows exceeds the quota.
-
-    Args:
-        group: [rows] the index of each row's group.
-        wanted: [rows, 2] the demand of each row.
-        quota: [groups, 2] Milli per second, `NO_RATE` for unlimited.
-    """
-    short = np.zeros(len(quota), np.bool_)
-    for at in range(2):
-        limit = quota[:, at]
-        is_limited = limit != NO_RATE
-        if np.count_nonzero(is_limited):
-            short |= is_limited & (np.bincount(group, wanted[:, at], len(quota)) > limit)
-    return short
+    return SharedOut(rows, columns).of_index(own)
 
 
 class BrokerIndex:
@@ -170,22 +137,29 @@ class BrokerIndex:
         )
         return SharedOut(table, columns, self._others(gathered, table, quota, policies))
 
-    def own_shares(
-        self, slots: Ints, quota: Ints, policies: Sequence[SharePolicyName]
-    ) -> OwnShares:
-        """This broker's shares of groups; the arguments are those of `share_out`."""
+    def own_shares(self, slots: Ints, quota: Ints, policies: Sequence[SharePolicyName]) -> Ints:
+        """[groups, 2] this broker's shares; the arguments are those of `share_out`."""
         gathered, table = self._rows(slots, quota)
         index = self.own
-        divided = self.divide(
+        shares = self.divide(
             table,
             quota,
             brokers=len(self._names),
             floor_ppm=self._settings.floor_ppm,
             own=index,
         )
-        for at, shares in self._others(gathered, table, quota, policies):
-            divided.shares[at] = shares[:, index]
-        return divided
+        for at, of_all in self._others(gathered, table, quota, policies):
+            shares[at] = of_all[:, index]
+        return shares
+
+    def are_short(self, slots: Ints, quota: Ints) -> Flags:
+        """[groups] whether the demand of all brokers exceeds the quota; the arguments are those of `share_out`."""
+        _, rows = self._rows(slots, quota)
+        short = np.zeros(len(quota), np.bool_)
+        for at in range(2):
+            wanted = np.bincount(rows.group, rows.wanted[:, at], len(quota))
+            short |= (quota[:, at] != NO_RATE) & (wanted > quota[:, at])
+        return short
 
     def moves_share(
         self,

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.broker.broker_index import BrokerIndex, are_short
+from rgd.core.broker.broker_index import BrokerIndex
 from rgd.core.broker.damping import Damping
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
@@ -39,7 +39,7 @@ from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
 #: Columns by slot id.
-_COLUMNS: Final = ("_target", "_applied", "_is_in_use", "_is_marked", "_is_short", "_is_held")
+_COLUMNS: Final = ("_target", "_applied", "_is_in_use", "_is_marked", "_is_held")
 
 
 class Sharing:
@@ -76,8 +76,6 @@ class Sharing:
         #: [slots] whether the share is to be recomputed.
         self._is_marked = np.zeros(64, np.bool_)
         self.has_marks = False
-        #: [slots] whether the demand exceeded the quota when the share was computed.
-        self._is_short = np.zeros(64, np.bool_)
         #: [slots] whether a group keeps the share that another plane gave it until a better one can be computed: while this
         #: broker starts and, where rows come in shards, while the group's shard cannot be relied on yet.
         self._is_held = np.zeros(64, np.bool_)
@@ -147,12 +145,7 @@ class Sharing:
 
     def is_short(self, slots: Ints) -> Flags:
         """[slots] whether the demand of a group in use exceeds its quota, by the usage map."""
-        # For shares that were computed from the present map, this was noted with them.
-        unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
-        if len(unknown):
-            rows, quota = self._usage.gather(unknown), self.policies.quotas[unknown]
-            self._is_short[unknown] = are_short(rows.group, rows.wanted, quota)
-        return self._is_short[slots]
+        return self.broker_index.are_short(slots, self.policies.quotas[slots])
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
         """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it (`BrokerIndex`)."""
@@ -377,14 +370,9 @@ class Sharing:
 
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares in the present mode."""
-        quota = self.policies.quotas[slots]
-        return self._by_state(slots, quota, lambda: self._of_map(slots, quota))
-
-    def _of_map(self, slots: Ints, quota: Ints) -> Ints:
-        """[slots, 2] this broker's shares by the usage map; notes which groups are short."""
-        policies = self.policies.others(slots)
-        shares, self._is_short[slots] = self.broker_index.own_shares(slots, quota, policies)
-        return shares
+        quota, policies = self.policies.quotas[slots], self.policies.others(slots)
+        of_map = self.broker_index.own_shares
+        return self._by_state(slots, quota, lambda: of_map(slots, quota, policies))
 
     def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
         """[slots, 2] shares in the present mode, and in the phases of shards; `of_map` are those by the usage map."""
