@@ -110,7 +110,7 @@ class Broker:
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.gate.news, self.sharing, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
-        self.shards = ShardSender(settings, self.identity, self.rounds)
+        self.shards = ShardSender(settings, self.identity, self.rounds, self.peers)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
         self.membership = Membership(
             self.peers, self.usage, self.sharing, sender=self.shards, reader=self.shard_reader

@@ -78,7 +78,6 @@ class BrokerIndex:
         #: The stock Pulsar brokers, which are no peers; and which of the live brokers are.
         self.stock_names: Callable[[], Collection[str]] = tuple
         self.is_stock = np.zeros(0, np.bool_)
-        self._has_stock = False
         #: The simulator puts one here that computes once what all its daemons compute from the same rows.
         self.divide: Divide = own_shares
         self.renew()
@@ -95,7 +94,7 @@ class BrokerIndex:
     @property
     def passes(self) -> int:
         """How often shares are computed for a share of this broker: twice where a stock broker may be hungry."""
-        return 2 if self._has_stock else 1
+        return 2 if self.is_stock.any() else 1
 
     def renew(self) -> None:
         """Read the live brokers and their weights again, because one of them changed."""
@@ -111,7 +110,6 @@ class BrokerIndex:
         self._weight = np.array(weights, np.int64)
         self._weight[self._names.index(me)] = self._settings.weight
         self.is_stock = np.array([name in stock for name in self._names])
-        self._has_stock = bool(stock)
 
     def share_out(
         self,
@@ -199,7 +197,7 @@ class BrokerIndex:
             me = self._usage.number_of(self._settings.sender.broker)
             rows = _with_own(rows, own, me)
         broker_index = self._index[rows.broker]
-        if self._has_stock:
+        if self.is_stock.any():
             rows = self._with_stock(rows, broker_index, quota, stock_is_hungry=stock_is_hungry)
         return rows, Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
 

@@ -68,7 +68,6 @@ class Membership:
         reader: ShardReader,
     ) -> None:
         self._settings = settings = sender.settings
-        self._shard_sender = sender
         self._shard_reader = reader
         self._identity = sender.identity
         self._peers = peers
@@ -156,7 +155,6 @@ class Membership:
             effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
         if effects:
             self._sharing.refresh_all(now)
-            self._count_readers(has_changed=True)
         effects += self._names_to_remember()
         me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
@@ -235,23 +233,13 @@ class Membership:
 
     def _note_layout(self, message: Message) -> None:
         """Note which layout a member reads."""
-        broker = message.sender.broker
-        peer = self._peers.get(broker)
+        peer = self._peers.get(message.sender.broker)
         if peer is None or peer.incarnation != message.sender.incarnation:
             return
-        layout = 1
         if isinstance(message, Report | Hello):
-            layout = message.shards
+            peer.shards = message.shards
         elif isinstance(message, Ask):
-            layout = max(peer.shards, message.shard.of)
-        has_changed, peer.shards = layout != peer.shards, layout
-        # A new member with the default layout changes the number of readers, too.
-        self._count_readers(has_changed=has_changed or not peer.is_counted)
-        peer.is_counted = True
-
-    def _count_readers(self, *, has_changed: bool) -> None:
-        if has_changed:
-            self._shard_sender.set_readers(self._peers.readers())
+            peer.shards = max(peer.shards, message.shard.of)
 
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
         """Ask a broker for its full state if its hash differs from that of the rows held here.
@@ -322,7 +310,6 @@ class Membership:
             return []
         self._forget(broker)
         self._sharing.refresh_all(now)
-        self._count_readers(has_changed=True)
         return [Alarm(AlarmCode.PEER_LEFT, broker)]
 
     def _names_to_remember(self) -> list[Effect]:

@@ -70,8 +70,8 @@ class Rounds:
         #: The rows of the round that ends, piece by piece: for the log, and for the peers.
         self._shown = [NO_SHARES]
         self._picked = [NO_USAGE]
-        #: Slot ids advertised early in the open round; the log marks them as sent.
-        self._sent_early: set[int] = set()
+        #: [slots] whether a row was advertised early in the open round; the log marks it as sent.
+        self._is_early = np.zeros(0, np.bool_)
         #: Slot ids advertised for the first time by the last early report; they are sent once more.
         self._follow_up = _NO_SLOTS
         #: When the last tick began, and how many counters it still has to collect.
@@ -82,7 +82,7 @@ class Rounds:
         self.urgent: dict[int, None] = {}
         #: [slots, messages or bytes, levels] work refused by each level that the log has, by slot id.
         self._logged = np.zeros((0, 2, len(REFUSED_BY)), np.int64)
-        index.keep(self, {"_logged": 0})
+        index.keep(self, {"_logged": 0, "_is_early": 0})
         self.is_ending = False
         #: Whether peers may have rows of another plane that this one has yet to measure. It reports none early and no full
         #: state until its first round has ended, so that the peers keep what they have.
@@ -177,7 +177,7 @@ class Rounds:
         measured = self.demand.measure(slots, now)
         rows = self.suppression.steadied(slots, self._rows(slots, measured))
         picked = self.suppression.pick(slots, rows, anyway=False)
-        self._sent_early.update(slots[picked].tolist())
+        self._is_early[slots[picked]] = True
         self._advertise(slots, short, measured)
         return rows.take(picked)
 
@@ -205,14 +205,14 @@ class Rounds:
         if len(gone):
             picked = UsageColumns.join([_without(picked, gone), gone])
         self._shown, self._picked = [NO_SHARES], [NO_USAGE]
-        self._sent_early.clear()
+        self._is_early[:] = False
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
         self._free_dropped()
-        self._sent_early.difference_update(slots.tolist())
+        self._is_early[slots] = False
 
     def _close(self, slots: Ints, now: Nanos) -> None:
         """Close the windows of some groups, pick the rows that are worth a report, and log all."""
@@ -228,9 +228,7 @@ class Rounds:
         picked = self.suppression.pick(slots, rows)
         self._picked.append(rows.take(picked))
         self._advertise(slots, short, measured)
-        # One by one, because the set may have 100,000.
-        is_early = map(self._sent_early.__contains__, slots.tolist())
-        sent = np.fromiter(is_early, np.bool_, len(slots))
+        sent = self._is_early[slots]
         sent[picked] = True
         self._shown.append(self._show(closed, rows, sent))
 

@@ -9,7 +9,6 @@ Laws:
 With one shard everywhere nothing is divided, and `WHOLE` is that shard. `rgd.core.broker.publisher` makes the reports.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -19,6 +18,7 @@ from rgd.core.broker.identity import Identity
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard, name_hash, numbers_of
 from rgd.core.units import Nanos
 
@@ -29,28 +29,31 @@ ANSWERS_A_ROUND: Final = 4
 class ShardSender:
     """What is due in each shard."""
 
-    def __init__(self, settings: BrokerSettings, identity: Identity, rounds: Rounds) -> None:
+    def __init__(
+        self, settings: BrokerSettings, identity: Identity, rounds: Rounds, peers: Peers
+    ) -> None:
         self.settings = settings
         self.identity = identity
         self._rounds = rounds
-        #: The layouts with shards that rows are sent in.
-        self.layouts: tuple[int, ...] = ()
-        #: Whether rows are sent on the exchange's own topic.
-        self.is_whole = True
+        self._peers = peers
         #: When the full state of a shard is due, and when it was sent last.
         self._due: dict[Shard, Nanos] = {}
         self._answered_at: dict[Shard, Nanos] = {}
-        self.set_readers({})
 
-    def set_readers(self, readers: dict[int, int]) -> None:
-        """Set how many peers read each layout."""
-        own = self.settings.shards
-        counts = Counter(readers)
+    @property
+    def layouts(self) -> tuple[int, ...]:
+        """The layouts with shards that rows are sent in."""
+        return tuple(layout for layout in self._read() if layout > 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether rows are sent on the exchange's own topic."""
+        return 1 in self._read()
+
+    def _read(self) -> list[int]:
+        own, counts = self.settings.shards, self._peers.readers()
         others = sorted(counts.keys() - {own}, key=lambda layout: (-counts[layout], layout))
-        layouts = [own, *others[: LAYOUTS_MAX - 1]]
-        self.is_whole = 1 in layouts
-        self.layouts = tuple(layout for layout in layouts if layout > 1)
-        self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
+        return [own, *others[: LAYOUTS_MAX - 1]]
 
     @property
     def sequences(self) -> tuple[tuple[int, ...], ...]:
@@ -59,10 +62,11 @@ class ShardSender:
 
     def divided(self, rows: UsageColumns) -> Iterator[tuple[Shard, UsageColumns]]:
         """The rows of each shard that has any, in all layouts."""
-        if not self.layouts or not len(rows):
+        layouts = self.layouts
+        if not layouts or not len(rows):
             return
         hashes = np.fromiter(map(name_hash, rows.groups), np.uint32, len(rows))
-        for layout in self.layouts:
+        for layout in layouts:
             numbers = numbers_of(hashes, layout)
             order = np.argsort(numbers, kind="stable")
             begins = np.flatnonzero(np.diff(numbers[order], prepend=-1))
@@ -96,6 +100,7 @@ class ShardSender:
 
     def next_due(self, now: Nanos) -> Shard | None:
         """A shard whose full state is to be sent now, if any."""
+        self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
         shard = min(self._due, key=self._due.__getitem__, default=None)
         if shard is None or self._due[shard] > now:
             return None

@@ -75,7 +75,6 @@ class Sharing:
         self._is_in_use = np.zeros(64, np.bool_)
         #: [slots] whether the share is to be recomputed.
         self._is_marked = np.zeros(64, np.bool_)
-        self.has_marks = False
         #: [slots] whether a group keeps the share that another plane gave it until a better one can be computed: while this
         #: broker starts and, where rows come in shards, while the group's shard cannot be relied on yet.
         self._is_held = np.zeros(64, np.bool_)
@@ -104,6 +103,11 @@ class Sharing:
     def slots_in_use(self) -> Ints:
         """The slot ids of all groups in use."""
         return np.flatnonzero(self._is_in_use)
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether a share is to be recomputed."""
+        return bool(self._is_marked.any())
 
     def known_brokers(self) -> int:
         """How many brokers there may be: at least those expected, and those stored or live."""
@@ -230,7 +234,6 @@ class Sharing:
         slots = np.concatenate((marked[first:], marked[:first]))[: self._bounds.piece_groups]
         rows = ((self._usage.counts(slots) + 1) * self.broker_index.passes).cumsum()
         slots = slots[: max(1, int(rows.searchsorted(self._bounds.piece_rows, side="right")))]
-        self.has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1 if len(slots) else 0
         self.share_out(slots, now)
 
@@ -358,7 +361,6 @@ class Sharing:
 
     def _mark(self, slots: Ints) -> None:
         self._is_marked[slots] = True
-        self.has_marks |= len(slots) > 0
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos, again: Flags | np.bool_) -> None:
         """Give the gate the rates in force that it does not have yet, and those that it is to be given `again`."""

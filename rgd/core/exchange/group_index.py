@@ -28,7 +28,6 @@ NO_SLOT: Final = -1
 _COLUMNS: Final = {
     "hashes": 0,
     "name_hashes": 0,
-    "name_bytes": 0,
     "is_given": False,
     "is_unknown": False,
     "ignores_admitted": False,
@@ -50,8 +49,6 @@ class GroupIndex:
         self.hashes: Hashes = np.zeros(64, np.uint64)
         #: [slots] hash of the group's name, which decides its shard.
         self.name_hashes: NameHashes = np.zeros(64, np.uint32)
-        #: [slots] length of the group's name in bytes.
-        self.name_bytes: NDArray[np.int32] = np.zeros(64, np.int32)
         #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)
         self.is_unknown: Flags = np.zeros(64, np.bool_)
@@ -204,7 +201,6 @@ class GroupIndex:
         )
         self.hashes[slots] = np.frombuffer(digests, ">u8")
         self.name_hashes[slots] = [name_hash(key.group) for key in keys]
-        self.name_bytes[slots] = [len(key.group) for key in keys]
         self.is_given[slots] = True
         self.is_unknown[slots] = [not self.knows(key.group) for key in keys]
 

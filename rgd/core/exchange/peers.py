@@ -48,8 +48,6 @@ class Peer:
     policies_hash: int = 0
     #: The number of shards that it reads, as far as it announced it.
     shards: int = 1
-    #: Whether it is counted among the readers of its layout.
-    is_counted: bool = False
     #: The previous incarnation, whose late messages are ignored.
     former: int | None = None
     #: When it was last asked for its full state.

@@ -46,7 +46,8 @@ def parts_of_rows(
 
 def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[StatePart]:
     """A whole state, given by its slots, in as many parts as are needed; at least one part."""
-    sizes = index.name_bytes[slots].astype(np.int64) + ROW_BYTES_MAX
+    names = [len(index.keys[slot].group) for slot in slots.tolist()]
+    sizes = np.array(names, np.int64) + ROW_BYTES_MAX
     order = np.argsort(index.hashes[slots], kind="stable")
     slots, begin = slots[order], ALL_ROWS.begin
     for some in _cut(sizes[order], index.bounds.part_bytes_max):

@@ -23,7 +23,7 @@ from rgd.core.exchange.columns import (
     UsageColumns,
     kind_code,
 )
-from rgd.core.exchange.group_index import GroupIndex, Hashes
+from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.pairs import either
@@ -90,8 +90,6 @@ class Suppression:
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
         index.keep(self, dict.fromkeys(("_is_advertised", "_topics", "_admitted", "_wanted"), 0))
-        #: By layout: [shards] the hash of each shard's rows, until a row changes.
-        self._hashes: dict[int, Hashes] = {}
         self._round = 0
 
     def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
@@ -99,19 +97,16 @@ class Suppression:
         slots = np.flatnonzero(self._is_advertised)
         if shard == WHOLE:
             return slots
-        of_shard: Ints = slots[self._numbers(slots, shard.of) == shard.number]
+        numbers = numbers_of(self._index.name_hashes[slots], shard.of)
+        of_shard: Ints = slots[numbers == shard.number]
         return of_shard
 
     def hash_of(self, shard: Shard = WHOLE) -> int:
         """Hash of every row of a shard advertised at present, 63 bits."""
-        sums = self._hashes.get(shard.of)
-        if sums is None:
-            sums = self._hashes[shard.of] = np.zeros(shard.of, np.uint64)
-            slots = self.advertised_slots()
-            rates = np.concatenate((self._admitted[slots].T, self._wanted[slots].T))
-            hashes = row_hashes(self._index.hashes[slots], self._topics[slots], rates)
-            np.add.at(sums, self._numbers(slots, shard.of), hashes)
-        return int(sums[shard.number]) & HASH_MASK
+        slots = self.advertised_slots(shard)
+        rates = np.concatenate((self._admitted[slots].T, self._wanted[slots].T))
+        hashes = row_hashes(self._index.hashes[slots], self._topics[slots], rates)
+        return int(hashes.sum()) & HASH_MASK
 
     def is_advertised(self, slots: Ints) -> Flags:
         """[slots] whether a row of these groups is advertised."""
@@ -198,7 +193,6 @@ class Suppression:
         return either(by_itself | by_quota)
 
     def _note(self, slots: Ints, rows: UsageColumns) -> None:
-        self._hashes.clear()
         self._is_advertised[slots] = ~rows.is_idle
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
@@ -216,6 +210,3 @@ class Suppression:
             admitted=self._admitted[slots],
             wanted=self._wanted[slots],
         )
-
-    def _numbers(self, slots: Ints, layout: int) -> Ints:
-        return numbers_of(self._index.name_hashes[slots], layout)
