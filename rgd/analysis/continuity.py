@@ -20,13 +20,13 @@ It also notes when a broker stood still, and whether it stopped in an orderly wa
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.errors import DuplicateLog
-from rgd.analysis.presence import Life, is_long, stood_still
+from rgd.analysis.presence import Life, RoundPart, is_long, stood_still
 from rgd.analysis.segments import Contents, Logged
 from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS
@@ -43,19 +43,6 @@ GAP_ROUNDS_MIN: Final = 0.5
 SILENCES_MAX: Final = 100
 
 Amounts = NDArray[np.float64]
-
-
-class RoundPart(NamedTuple):
-    """A record's position in its run; later ones compare as greater."""
-
-    sequence: int
-    part: int
-    parts: int
-
-    @classmethod
-    def of(cls, record: LoggedRound) -> "RoundPart":
-        """The position of a record."""
-        return cls(record.sequence, record.part, record.parts)
 
 
 def parts_between(before: RoundPart, after: RoundPart) -> int:
@@ -93,54 +80,33 @@ class Run(Life):
     segment: str = ""
     #: Missing records that the indexes do not show (evidence 2 and 3).
     missing: int = 0
-    #: Which part of its round the first and the last record are: part, of so many.
-    first_part: tuple[int, int] = (1, 1)
-    last_part: tuple[int, int] = (1, 1)
 
     @classmethod
     def of(cls, segment: str, logged: Logged) -> "Run":
         """The run that begins with a record, which is not noted yet."""
         record = logged.record
         began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
-        return cls(
-            record.sender.broker,
-            incarnation_name(record.sender.incarnation),
-            record.sequence,
-            record.sequence,
-            began_ms,
-            began_ms,
-            segment=segment,
-            first_part=(record.part, record.parts),
-        )
-
-    @property
-    def first(self) -> RoundPart:
-        """The first record's round and part."""
-        return RoundPart(self.first_sequence, *self.first_part)
-
-    @property
-    def last(self) -> RoundPart:
-        """The last record's round and part."""
-        return RoundPart(self.last_sequence, *self.last_part)
+        name, place = incarnation_name(record.sender.incarnation), RoundPart.of(record)
+        return cls(record.sender.broker, name, place, place, began_ms, began_ms, segment=segment)
 
     def note(self, logged: Logged, round_ms: float, *, is_first: bool) -> None:
         """Add the next record."""
         record = logged.record
         if record.part == 1:
             self._note_silence(logged, round_ms, is_first=is_first)
-        self.last_sequence, self.last_part = record.sequence, (record.part, record.parts)
+        self.last = RoundPart.of(record)
         self.last_ms = logged.timestamp_ms
         self.is_closed = record.last
 
     def goes_on_with(self, record: LoggedRound) -> bool:
         """Whether a record of a whole round is of the round after the last one, as nearly all are."""
-        is_next = record.sequence == self.last_sequence + 1
-        return is_next and record.parts == 1 and self.last_part[0] == self.last_part[1]
+        is_next = record.sequence == self.last.sequence + 1
+        return is_next and record.parts == 1 and self.last.part == self.last.parts
 
     def gap_before(self, logged: Logged) -> Gap | None:
         """The gap before the next record, if the indexes do not explain it."""
         record = logged.record
-        skipped = record.sequence - self.last_sequence - 1
+        skipped = record.sequence - self.last.sequence - 1
         period_ms = max(1.0, record.period_ns / NS_PER_MS)
         gap_ms = logged.timestamp_ms - period_ms - self.last_ms
         if skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
@@ -155,7 +121,7 @@ class Run(Life):
         began_ms = round(logged.timestamp_ms - period_ms)
         if len(self.silent) == SILENCES_MAX:
             return
-        skipped = max(0, record.sequence - self.last_sequence - 1)
+        skipped = max(0, record.sequence - self.last.sequence - 1)
         gap_ms = began_ms - self.last_ms
         if not is_first and stood_still(gap_ms, skipped, round_ms):
             self.silent.append((self.last_ms, began_ms))

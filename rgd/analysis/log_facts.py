@@ -20,6 +20,7 @@ from rgd.analysis.presence import (
     End,
     Ending,
     Life,
+    RoundPart,
     Silence,
     find_ends,
     find_silences,
@@ -64,6 +65,8 @@ class Stats:
         contents = Contents(**values["contents"])
         contents.attached = {(group, key) for group, key in contents.attached}
         runs = [Run(**run) for run in values["runs"]]
+        for run in runs:
+            run.first, run.last = RoundPart(*run.first), RoundPart(*run.last)
         return cls(contents, runs, [(broker, low, at_ms) for broker, low, at_ms in values["seen"]])
 
 

@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
+
+from rgd.wire.record import LoggedRound
 
 #: A round that lasted for more than this many rounds, or so many without a sequence, is a silence.
 SILENT_ROUNDS_MIN: Final = 2.0
@@ -55,14 +57,27 @@ class Silence:
     to_ms: int
 
 
+class RoundPart(NamedTuple):
+    """A record's place in its incarnation: the round, and which of so many parts; later ones compare as greater."""
+
+    sequence: int
+    part: int
+    parts: int
+
+    @classmethod
+    def of(cls, record: LoggedRound) -> "RoundPart":
+        """The place of a record."""
+        return cls(record.sequence, record.part, record.parts)
+
+
 @dataclass(slots=True)
 class Life:
     """One incarnation of a broker, or a part of it; times in ms since 1970."""
 
     broker: str
     incarnation: str
-    first_sequence: int
-    last_sequence: int
+    first: RoundPart
+    last: RoundPart
     #: When its first record's round began, and when its last one's ended.
     first_ms: int = 0
     last_ms: int = 0
@@ -74,7 +89,7 @@ class Life:
     @property
     def begins(self) -> bool:
         """Whether its first record is of its start."""
-        return self.first_sequence <= STARTING_SEQUENCES
+        return self.first.sequence <= STARTING_SEQUENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +115,19 @@ def stood_still(gap_ms: float, sequences: int, round_ms: float) -> bool:
 def whole_lives(parts: Iterable[Life], round_ms: float) -> list[Life]:
     """Join the parts of each incarnation, which may span segments."""
     lives: list[Life] = []
-    ordered = sorted(parts, key=lambda one: (one.broker, one.incarnation, one.first_sequence))
+    ordered = sorted(parts, key=lambda one: (one.broker, one.incarnation, one.first))
     for part in ordered:
         before = lives[-1] if lives else None
         if before is None or (before.broker, before.incarnation) != (part.broker, part.incarnation):
             lives.append(part)
             continue
         gap = (before.last_ms, part.first_ms)
-        skipped = part.first_sequence - before.last_sequence - 1
+        skipped = part.first.sequence - before.last.sequence - 1
         is_gap = stood_still(gap[1] - gap[0], skipped, round_ms)
         lives[-1] = replace(
             part,
             first_ms=before.first_ms,
-            first_sequence=before.first_sequence,
+            first=before.first,
             silent=[*before.silent, *([gap] if is_gap else []), *part.silent],
         )
     return sorted(lives, key=lambda one: (one.broker, one.first_ms))

@@ -12,6 +12,7 @@ import pytest
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
+from rgd.analysis.presence import RoundPart
 from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
@@ -144,10 +145,11 @@ def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: R
 
 
 def test_the_same_records_twice_are_refused() -> None:
-    once = Run("broker-1", "01", 1, 9, segment="a/0.log")
-    later = Run("broker-1", "01", 10, 19, segment="a/9.log")
-    other_run = Run("broker-1", "02", 1, 9, segment="a/9.log")
-    copy = Run("broker-1", "01", 1, 9, segment="b/0.log")
+    first, ninth, tenth, last = (RoundPart(sequence, 1, 1) for sequence in (1, 9, 10, 19))
+    once = Run("broker-1", "01", first, ninth, segment="a/0.log")
+    later = Run("broker-1", "01", tenth, last, segment="a/9.log")
+    other_run = Run("broker-1", "02", first, ninth, segment="a/9.log")
+    copy = Run("broker-1", "01", first, ninth, segment="b/0.log")
 
     check_distinct([later, once, other_run])
     with pytest.raises(DuplicateLog, match=r"a/0\.log and b/0\.log hold the same records"):
