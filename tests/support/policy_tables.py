@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -50,6 +50,18 @@ class TardyStore(MemoryPolicyStore):
             await asyncio.sleep(0)
 
 
+class NothingKept:
+    """A disk that forgets what was stored."""
+
+    trouble: str | None = None
+
+    def load(self) -> None:
+        """Nothing was stored."""
+
+    def store(self, records: Iterable[tuple[str, bytes]]) -> None:
+        """Store nothing."""
+
+
 async def nothing_to_prepare() -> None:
     """A store in memory needs no namespace."""
 
@@ -59,7 +71,7 @@ def table(
     writer: str,
     seed: PolicySnapshot | None = EMPTY_SNAPSHOT,
     *,
-    kept: PoliciesKept | None = None,
+    kept: PoliciesKept = NothingKept(),  # noqa: B008 -- it keeps nothing
     resumes: bool = False,
     **pauses: Any,
 ) -> TablePolicies:

@@ -27,7 +27,7 @@ from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
 from rgd.views.model import ExplainView
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
-from tests.support.policy_tables import nothing_to_prepare
+from tests.support.policy_tables import NothingKept, nothing_to_prepare
 from tests.support.whole_daemon import HttpServer, RgdDaemon, daemon_of
 
 _Result = TypeVar("_Result")
@@ -117,7 +117,9 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
         isolation_hold_rounds=PATIENCE_ROUNDS,
     )
     bus = MemoryBus()
-    policies = TablePolicies(MemoryPolicyStore(bus), BROKER, seed, prepare=nothing_to_prepare)
+    policies = TablePolicies(
+        MemoryPolicyStore(bus), BROKER, seed, prepare=nothing_to_prepare, kept=NothingKept()
+    )
     return daemon_of(settings, folder, MemoryExchange(bus), policies)
 
 

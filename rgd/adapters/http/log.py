@@ -22,6 +22,7 @@ from rgd.ports.log_door import (
     EntriesView,
     From,
     LogDoor,
+    LogOff,
 )
 
 LIMIT_DEFAULT: Final = 100
@@ -84,10 +85,16 @@ _body = BodyDecoder(CursorBody)
 
 
 class Log:
-    """Answers for the usage log."""
+    """Answers for the usage log; where there is none, each answer says so."""
 
-    def __init__(self, door: LogDoor) -> None:
-        self._door = door
+    def __init__(self, door: LogDoor | None) -> None:
+        self._opened = door
+
+    @property
+    def _door(self) -> LogDoor:
+        if self._opened is None:
+            raise LogOff
+        return self._opened
 
     @read("/v1/log/entries", EntriesView, 403, 404, query=(EntriesQuery,))
     async def entries(self, call: Call) -> Reply:

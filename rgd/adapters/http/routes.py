@@ -42,8 +42,7 @@ def endpoints(
     yield from answered(Groups(daemon, writing))
     yield from answered(Explain(daemon))
     yield from answered(Backlogs(daemon.backlogs, settings))
-    if log_door is not None:
-        yield from answered(Log(log_door))
+    yield from answered(Log(log_door))
     if live is not None:
         yield from answered(live)
         yield from page_endpoints(needs_token)

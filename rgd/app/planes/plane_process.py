@@ -20,7 +20,6 @@ import uvloop
 from rgd.adapters.http import relay_plane
 from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.usagelog.off import NoLog
 from rgd.app.daemon import Agreeing
 from rgd.app.live import Live
 from rgd.app.logs import configure_logs
@@ -142,7 +141,7 @@ async def _run(
             HttpSettings(batch_max=settings.http.batch_max),
             metrics=exposition.render,
             needs_token=lambda: settings.http.tokens_file is not None,
-            log_door=daemon.parts.log_keeper or NoLog(),
+            log_door=daemon.parts.log_keeper,
             live_door=live,
         )
         host.drain_plane = plane.drain

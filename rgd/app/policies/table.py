@@ -17,7 +17,8 @@ The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -35,7 +36,7 @@ from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.backoff import Backoff
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, Value, records_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown, ExchangeError, PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
 from rgd.wire.policies import decode_policy, policy_text
@@ -64,7 +65,7 @@ class TablePolicies:
         writer: this broker's name.
         seed: the policies of a groups file, in force until the table overrides them. None: there is no file.
         prepare: creates the table's namespace, where that may be needed.
-        kept: storage across restarts. None: there is none.
+        kept: storage across restarts.
         pauses: how long its parts wait.
         resumes: another plane of this daemon said already what the groups file differs in.
     """
@@ -76,7 +77,7 @@ class TablePolicies:
         seed: PolicySnapshot | None,
         *,
         prepare: Callable[[], Awaitable[None]],
-        kept: PoliciesKept | None = None,
+        kept: PoliciesKept,
         pauses: Pauses = PAUSES,
         resumes: bool = False,
     ) -> None:
@@ -87,7 +88,7 @@ class TablePolicies:
         seeds = [*records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)]
         #: The groups file's, as long as nothing was said of what differs.
         self._untold = [] if resumes else seeds
-        known = None if kept is None else kept_records(kept, self._refusals)
+        known = kept_records(kept, self._refusals)
         self._ledger = Ledger(seeds, known or ())
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
         self._snapshot = self._ledger.snapshot() if known or seed is None else seed
@@ -97,9 +98,7 @@ class TablePolicies:
             self._refusals.add(key, reason)
         self._writing = Writing(store, read_back_s=pauses.read_back_s)
         self._mending = Mending(self._ledger, writer, self._writing.put, self._refusals, pauses)
-        self._keeping = (
-            None if kept is None else Keeping(kept, self._ledger.known, every_s=pauses.keep_s)
-        )
+        self._keeping = Keeping(kept, self._ledger.known, every_s=pauses.keep_s)
         self._on_snapshot: OnSnapshot | None = None
         #: The last reported snapshot and hash.
         self._reported: tuple[PolicySnapshot, int] | None = None
@@ -133,9 +132,9 @@ class TablePolicies:
     def trouble(self) -> str | None:
         """Why the policies may be old here or elsewhere; None if they are not."""
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
-        kept = None if self._keeping is None else self._keeping.trouble
         # Beside it, that policies could not be written says nothing new.
-        return "; ".join(why for why in (away, self._mending.trouble, kept) if why) or None
+        troubles = (away, self._mending.trouble, self._keeping.trouble)
+        return "; ".join(why for why in troubles if why) or None
 
     def figures(self) -> Figures:
         """The counters so far."""
@@ -191,26 +190,16 @@ class TablePolicies:
         self._on_snapshot = on_snapshot
         self._reported = None
         self._report()
-        closed: ExchangeClosed | None = None
         try:
-            async with asyncio.TaskGroup() as tasks:
-                keeping = None
-                if self._keeping is not None:
-                    keeping = tasks.create_task(self._keeping.run())
-                try:
-                    while True:
-                        await self._reach()
-                        await self._follow_until_lost()
-                except ExchangeClosed as error:
-                    closed = error
-                if keeping is not None:
-                    keeping.cancel()
+            async with _beside(self._keeping.run()):
+                while True:
+                    await self._reach()
+                    await self._follow_until_lost()
+        except ExchangeClosed:
+            raise
         except Exception:
             self._note_broken()
             raise
-        finally:
-            self._stop_following()
-        raise closed
 
     async def change(self, key: str, change: Change) -> None:
         """Change one policy on top of everything that was acknowledged before.
@@ -239,8 +228,7 @@ class TablePolicies:
     async def close(self) -> None:
         """Leave the table."""
         await self._store.close()
-        if self._keeping is not None:
-            await self._keeping.finish()
+        await self._keeping.finish()
 
     # Reaching the table.
 
@@ -276,8 +264,7 @@ class TablePolicies:
         self._away = None
         self._in_force = "what was read last"
         self._opened_at_s = asyncio.get_running_loop().time()
-        if self._keeping is not None:
-            self._keeping.note_change()
+        self._keeping.note_change()
 
     def _note_broken(self) -> None:
         """Read the whole table again after an exception, which lost the records being applied."""
@@ -303,26 +290,15 @@ class TablePolicies:
         """
         self._report()
         self._is_following = True
-        closed: ExchangeClosed | None = None
         try:
-            async with asyncio.TaskGroup() as tasks:
-                mending = tasks.create_task(self._mending.run(self._tell_differing))
-                try:
-                    while True:
-                        await self._take_all(await self._store.changes())
-                except ExchangeDown as error:
-                    self._note_lost(str(error))
-                except ExchangeClosed as error:
-                    closed = error
-                mending.cancel()
+            async with _beside(self._mending.run(self._tell_differing)):
+                while True:
+                    await self._take_all(await self._store.changes())
+        except ExchangeDown as error:
+            self._note_lost(str(error))
         finally:
-            self._stop_following()
-        if closed is not None:
-            raise closed
-
-    def _stop_following(self) -> None:
-        self._is_following = False
-        self._writing.give_up()
+            self._is_following = False
+            self._writing.give_up()
 
     # Reading.
 
@@ -335,7 +311,7 @@ class TablePolicies:
                 self._is_outdated |= self._take(key, value)
         self._mending.note_read()
         self._refusals.log()
-        if changes and self._keeping is not None:
+        if changes:
             self._keeping.note_change()
         if self._is_outdated:
             self._snapshot = self._ledger.snapshot()
@@ -372,6 +348,21 @@ class TablePolicies:
                 policies=len(differing),
                 such_as=[shown(key) for key in sorted(differing)[:NAMED_MAX]],
             )
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Runs work for as long as the block lasts; what the block raises of the exchange is raised as it is."""
+    ended: ExchangeError | None = None
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        try:
+            yield
+        except ExchangeError as error:
+            ended = error
+        task.cancel()
+    if ended is not None:
+        raise ended
 
 
 def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicySnapshot | None) -> str:

@@ -23,7 +23,7 @@ from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
 from tests.support import components
-from tests.support.policy_tables import following, until
+from tests.support.policy_tables import NothingKept, following, until
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tcp_proxy import TcpProxy
@@ -91,7 +91,9 @@ def make_table(broker: Broker) -> MakeTable:
         pauses: Pauses = Pauses(),  # noqa: B008 -- immutable
     ) -> TablePolicies:
         store = PulsarPolicyStore(url, broker.topic, settings=settings)
-        return TablePolicies(store, writer, seed, prepare=prepare, pauses=pauses)
+        return TablePolicies(
+            store, writer, seed, prepare=prepare, kept=NothingKept(), pauses=pauses
+        )
 
     return make
 
@@ -193,7 +195,7 @@ async def test_a_terminated_topic_is_reported_with_the_next_change_and_what_is_k
     def make(writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT) -> TablePolicies:
         url, topic = apache_pulsar.service_url, f"persistent://{path}"
         store = PulsarPolicyStore(url, topic, settings=PATIENT)
-        return TablePolicies(store, writer, seed, prepare=prepare)
+        return TablePolicies(store, writer, seed, prepare=prepare, kept=NothingKept())
 
     runs, starts = make("runs"), make("starts", PolicySnapshot({"late": Group("late")}))
     operator = Operator(apache_pulsar)
