@@ -22,7 +22,7 @@ from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.namespaces import NamespaceState, ensure_namespace, look_at
 from rgd.app.backlog_evicting import EvictionCarrier
-from rgd.app.backlog_polling import BacklogPoller, BacklogPollSettings
+from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.clock import Clock, SystemClock
 from rgd.app.stock_neighbours import StockParts
 from rgd.config.settings import ExchangeSettings, Settings
@@ -152,10 +152,11 @@ def backlog_poller(settings: Settings, clock: Clock) -> BacklogPoller | None:
     )
     return BacklogPoller(
         StockBacklogReader(StockClient(stock_settings(settings.exchange)), reader, clock.unix_ms),
-        BacklogPollSettings(backlog.poll_ms / 1000, backlog.poll_topics_max),
         EvictionCarrier(is_enforced=backlog.enforce),
         secrets.SystemRandom(),
         clock.now,
+        poll_s=backlog.poll_ms / 1000,
+        topics_max=backlog.poll_topics_max,
     )
 
 

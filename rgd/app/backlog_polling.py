@@ -14,7 +14,6 @@ import asyncio
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -36,37 +35,31 @@ JITTER: Final = 0.1
 _log = structlog.get_logger("rgd.backlogs")
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogPollSettings:
-    """The frequency and size of polls."""
-
-    #: From the beginning of a poll to that of the next; also the longest time that one reads topics.
-    poll_s: float
-    #: Topics of one poll; topics that do not fit take turns.
-    topics_max: int
-
-
 class BacklogPoller:
     """Reads one broker of a stock Pulsar, and reports its topics to the core.
 
     Args:
         stock: the broker.
-        settings: how often and how much.
         carrier: carries out evictions there.
         dice: for the first pause.
         now: the time of a monotonic clock.
+        poll_s: from the beginning of a poll to that of the next; also the longest time that one reads topics.
+        topics_max: topics of one poll; topics that do not fit take turns.
     """
 
     def __init__(
         self,
         stock: StockBacklogs,
-        settings: BacklogPollSettings,
         carrier: EvictionCarrier,
         dice: random.Random,
         now: Callable[[], Nanos],
+        *,
+        poll_s: float,
+        topics_max: int,
     ) -> None:
         self._stock = stock
-        self._settings = settings
+        self._poll_s = poll_s
+        self._topics_max = topics_max
         self._dice = dice
         self._now = now
         self.carrier = carrier
@@ -111,13 +104,12 @@ class BacklogPoller:
             tasks.create_task(self._poll_for_ever(door))
 
     async def _poll_for_ever(self, door: Backlogs) -> None:
-        poll_s = self._settings.poll_s
-        await asyncio.sleep(poll_s * JITTER * self._dice.random())
+        await asyncio.sleep(self._poll_s * JITTER * self._dice.random())
         while True:
             began = self._now()
             await self.poll(door)
             self._seconds = (self._now() - began) / NS_PER_S
-            await asyncio.sleep(max(poll_s - self._seconds, self._seconds))
+            await asyncio.sleep(max(self._poll_s - self._seconds, self._seconds))
 
     async def poll(self, door: Backlogs) -> None:
         """Read the broker's topics once."""
@@ -143,13 +135,13 @@ class BacklogPoller:
         # Also at a start: the broker may have started just before, and been given topics.
         self._since = {topic: self._since.get(topic, began) for topic in owned}
         lost = self._reported.difference(owned)
-        until = began - self._settings.poll_s
+        until = began - self._poll_s
         # A poll that comes a little early is still the next one.
-        slack_s = JITTER * self._settings.poll_s
+        slack_s = JITTER * self._poll_s
         return lost, [topic for topic in owned if self._since[topic] <= until + slack_s]
 
     async def _read(self, door: Backlogs, owned: Sequence[str]) -> Mapping[str, str]:
-        chosen = in_turn(owned, self._settings.topics_max, self._last)
+        chosen = in_turn(owned, self._topics_max, self._last)
 
         def deliver(report: TopicBacklog) -> None:
             self._reported.add(report.topic)
@@ -158,7 +150,7 @@ class BacklogPoller:
                 self._flush(door)
 
         try:
-            reading = await self._stock.read(chosen, deliver, self._settings.poll_s)
+            reading = await self._stock.read(chosen, deliver, self._poll_s)
         finally:
             self._flush(door)
         for topic in reading.gone:

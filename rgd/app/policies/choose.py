@@ -19,7 +19,6 @@ from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import (
     NamesAsked,
     Origins,
-    PollSettings,
     PulsarAdminPolicies,
     TopicsPolled,
     nothing_polled,
@@ -98,8 +97,12 @@ def _pulsar_admin(
         names_asked=names_asked,
         topics_polled=topics_polled,
     )
-    timing = PollSettings(policies.poll_ms / 1000, policies.topic_calls_max)
-    return PulsarAdminPolicies(origins, timing, secrets.SystemRandom())
+    return PulsarAdminPolicies(
+        origins,
+        secrets.SystemRandom(),
+        poll_s=policies.poll_ms / 1000,
+        topic_calls_max=policies.topic_calls_max,
+    )
 
 
 def patience_ns(settings: Settings) -> int:

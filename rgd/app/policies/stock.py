@@ -63,16 +63,6 @@ def nothing_polled() -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PollSettings:
-    """The frequency and size of polls."""
-
-    #: From the beginning of a poll to that of the next.
-    poll_s: float
-    #: Calls of one poll for topics' policies; topics that do not fit take turns. 0: topics have none.
-    topic_calls_max: int
-
-
-@dataclass(frozen=True, slots=True)
 class Origins:
     """The inputs of the policies."""
 
@@ -85,15 +75,25 @@ class Origins:
 
 
 class PulsarAdminPolicies:
-    """Follows a stock Pulsar; fulfils `rgd.app.policies.source.Policies`."""
+    """Follows a stock Pulsar; fulfils `rgd.app.policies.source.Policies`.
 
-    def __init__(self, origins: Origins, settings: PollSettings, dice: random.Random) -> None:
+    Args:
+        origins: the inputs.
+        dice: for the pauses.
+        poll_s: from the beginning of a poll to that of the next.
+        topic_calls_max: calls of one poll for topics' policies; topics that do not fit take turns. 0: topics have none.
+    """
+
+    def __init__(
+        self, origins: Origins, dice: random.Random, *, poll_s: float, topic_calls_max: int
+    ) -> None:
         self._origins = origins
-        self._settings = settings
+        self._poll_s = poll_s
+        self._topic_calls_max = topic_calls_max
         self._dice = dice
         stored = origins.store.load()
         self._known = StockPolicies() if stored is None else stored
-        if not settings.topic_calls_max:
+        if not topic_calls_max:
             self._known = replace(self._known, topics={})
         #: A description of the policies in force while Pulsar cannot be read.
         self._in_force = "what the last run read"
@@ -131,10 +131,10 @@ class PulsarAdminPolicies:
             began = loop.time()
             await self.poll(on_snapshot)
             took_s = loop.time() - began
-            if took_s > self._settings.poll_s and not self._is_slow_logged:
+            if took_s > self._poll_s and not self._is_slow_logged:
                 self._is_slow_logged = True
                 _log.warning("a poll takes longer than policies.poll_ms", seconds=round(took_s, 1))
-            pause_s = self._settings.poll_s * (1 - JITTER * self._dice.random()) - took_s
+            pause_s = self._poll_s * (1 - JITTER * self._dice.random()) - took_s
             await asyncio.sleep(max(pause_s, took_s))
 
     async def poll(self, on_snapshot: OnSnapshot) -> None:
@@ -210,7 +210,7 @@ class PulsarAdminPolicies:
     def _topics_to_read(
         self, asked: Sequence[Name], polled: Sequence[str]
     ) -> dict[str, frozenset[str]]:
-        calls_max = self._settings.topic_calls_max
+        calls_max = self._topic_calls_max
         if not calls_max:
             return {}
         # A partition has the policies of its whole topic.

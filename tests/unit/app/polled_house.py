@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from rgd.app.backlog_evicting import WAITING_MAX, EvictionCarrier
-from rgd.app.backlog_polling import BacklogPoller, BacklogPollSettings
+from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs
 from rgd.core.backlog.model import (
     Eviction,
@@ -100,10 +100,14 @@ class House:
         self.store = BacklogStore(BacklogSettings(), lambda _topic, _blocked: None)
         self.door = Backlogs(self.store, self._handle, Still())
         self.carrier = EvictionCarrier(is_enforced=is_enforced, waiting_max=waiting_max)
-        settings = BacklogPollSettings(poll_s=POLL_S, topics_max=topics_max)
         self.now_s = 0.0
         self.poller = BacklogPoller(
-            world, settings, self.carrier, random.Random(1), lambda: s(self.now_s)
+            world,
+            self.carrier,
+            random.Random(1),
+            lambda: s(self.now_s),
+            poll_s=POLL_S,
+            topics_max=topics_max,
         )
         self.world = world
         self.counted: list[Eviction] = []

@@ -15,7 +15,6 @@ from structlog.testing import LogCapture
 from rgd.app.policies import stock as stock_module
 from rgd.app.policies.stock import (
     Origins,
-    PollSettings,
     PulsarAdminPolicies,
     hash_of,
     snapshot_of,
@@ -100,8 +99,9 @@ class House:
         self.stock, self.store = Stock(says), Store(stored)
         self.asked: list[tuple[Kind, str | None, str | None, str | None, str | None]] = []
         origins = Origins(self.stock, self.store, stand_in, lambda: self.asked)
-        settings = PollSettings(poll_s=0.001, topic_calls_max=topic_calls_max)
-        self.policies = PulsarAdminPolicies(origins, settings, random.Random(1))
+        self.policies = PulsarAdminPolicies(
+            origins, random.Random(1), poll_s=0.001, topic_calls_max=topic_calls_max
+        )
         self.told: list[PolicySnapshot] = []
         self.hashes: list[int] = []
 
