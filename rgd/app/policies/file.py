@@ -13,11 +13,9 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import Figures, OnSnapshot
+from rgd.app.policies.source import OnSnapshot, ReadOnlyPolicies
 from rgd.config.groups import load_groups
 from rgd.config.plain_files import fingerprint
-from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
 from rgd.wire.policies import policies_hash
@@ -32,7 +30,7 @@ FAULT_CHARS_MAX: Final = 500
 _log = structlog.get_logger("rgd.policies")
 
 
-class FilePolicies:
+class FilePolicies(ReadOnlyPolicies):
     """Policies from a groups file.
 
     Args:
@@ -49,16 +47,11 @@ class FilePolicies:
         # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = fingerprint([path])
         self._snapshot, self._hash = _load(path)
-        #: Why the current file is not in force; None if it is.
-        self.trouble: str | None = None
+        self._owner = f"{path}, which is the truth; change the file"
 
     #: It was read before anything else.
     is_settled = True
     is_known = True
-
-    def figures(self) -> Figures:
-        """Whether the current file is not in force."""
-        return Figures(is_old=self.trouble is not None)
 
     def snapshot(self) -> PolicySnapshot:
         """The policies of the last valid file."""
@@ -76,13 +69,6 @@ class FilePolicies:
                 self._stamp = None
                 if await self._reload(on_snapshot):
                     self._stamp = stamp
-
-    async def change(self, key: str, change: Change) -> None:
-        """Refuse, because the file owns the policies."""
-        del change
-        raise PoliciesReadOnly(
-            f"{key}: policies come from {self._path}, which is the truth; change the file"
-        )
 
     async def close(self) -> None:
         """Nothing is open."""

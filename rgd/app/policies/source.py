@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 
@@ -31,6 +32,24 @@ class Figures:
     #: Records that the table is known to lack now, and policies that another record hides from its readers.
     lacking: int = 0
     misplaced: int = 0
+
+
+class ReadOnlyPolicies:
+    """What sources have in common that somebody else owns."""
+
+    #: Why the policies in force may be old; None if they are not.
+    trouble: str | None = None
+    #: Who owns them, and how they are changed there.
+    _owner: str
+
+    def figures(self) -> Figures:
+        """Whether the policies in force may be old."""
+        return Figures(is_old=self.trouble is not None)
+
+    async def change(self, key: str, change: Change) -> None:
+        """Refuse, because they are another's."""
+        del change
+        raise PoliciesReadOnly(f"{key}: policies come from {self._owner}")
 
 
 class Policies(Protocol):

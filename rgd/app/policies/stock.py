@@ -22,13 +22,11 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from rgd.app.policies.source import Figures, OnSnapshot
+from rgd.app.policies.source import OnSnapshot, ReadOnlyPolicies
 from rgd.app.policies.stock_topics import SeenTopics
 from rgd.core.buckets.decision import Name
-from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
 from rgd.core.policies.names import partitioned_topic_of
-from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot, with_tenants
 from rgd.ports.stock import (
     NO_QUOTAS,
@@ -74,7 +72,7 @@ class Origins:
     topics_polled: TopicsPolled = nothing_polled
 
 
-class PulsarAdminPolicies:
+class PulsarAdminPolicies(ReadOnlyPolicies):
     """Follows a stock Pulsar; fulfils `rgd.app.policies.source.Policies`.
 
     Args:
@@ -83,6 +81,10 @@ class PulsarAdminPolicies:
         poll_s: from the beginning of a poll to that of the next.
         topic_calls_max: calls of one poll for topics' policies; topics that do not fit take turns. 0: topics have none.
     """
+
+    _owner = (
+        "Pulsar's admin API (policies.source is pulsar-admin); change it there, with pulsar-admin"
+    )
 
     def __init__(
         self, origins: Origins, dice: random.Random, *, poll_s: float, topic_calls_max: int
@@ -105,13 +107,13 @@ class PulsarAdminPolicies:
                 self._in_force = "the groups file"
                 self._snapshot, self._hash = origins.stand_in, policies_hash(origins.stand_in)
         #: Whether any policies are known.
-        self._is_known = stored is not None or origins.stand_in is not None
+        self.is_known = stored is not None or origins.stand_in is not None
         self._is_read = False
         #: True once the start is decided: Pulsar was read or found unreachable, or an
         #: earlier run's policies are in force.
-        self._is_settled = stored is not None
+        self.is_settled = stored is not None
         #: Why Pulsar's policies are not completely in force; None if they are.
-        self._trouble: str | None = f"Pulsar was not read yet; in force is {self._in_force}"
+        self.trouble = f"Pulsar was not read yet; in force is {self._in_force}"
         self._faulty: frozenset[str] = frozenset()
         self._is_down = False
         self._is_slow_logged = self._are_turns_logged = False
@@ -153,36 +155,9 @@ class PulsarAdminPolicies:
                 await self._take(reading, on_snapshot)
             except Exception:
                 # The result was not stored as known, so the next poll tries again.
-                self._trouble = "internal error: what Pulsar says now could not be put in force"
+                self.trouble = "internal error: what Pulsar says now could not be put in force"
                 raise
-        self._is_settled = True
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether Pulsar was read or found unreachable, or an earlier run's policies are in force."""
-        return self._is_settled
-
-    @property
-    def is_known(self) -> bool:
-        """Whether Pulsar was ever read, or there is a groups file."""
-        return self._is_known
-
-    def figures(self) -> Figures:
-        """Whether Pulsar's policies are not completely in force."""
-        return Figures(is_old=self._trouble is not None)
-
-    @property
-    def trouble(self) -> str | None:
-        """Why Pulsar's policies are not completely in force; None if they are."""
-        return self._trouble
-
-    async def change(self, key: str, change: Change) -> None:
-        """Refuse, because Pulsar owns the policies."""
-        del change
-        raise PoliciesReadOnly(
-            f"{key}: policies come from Pulsar's admin API (policies.source is pulsar-admin); "
-            "change it there, with pulsar-admin"
-        )
+        self.is_settled = True
 
     async def close(self) -> None:
         """Close the connections."""
@@ -196,11 +171,11 @@ class PulsarAdminPolicies:
         snapshot, policies_hash = await asyncio.to_thread(_digest, reading.policies)
         self._asked_before = self._origins.names_asked()
         # Set before the callback, which reads `is_known`.
-        was_known, self._is_known = self._is_known, True
+        was_known, self.is_known = self.is_known, True
         try:
             on_snapshot(snapshot, policies_hash)
         except BaseException:
-            self._is_known = was_known
+            self.is_known = was_known
             raise
         # Only policies in force count as known, so an exception before this line leads to another try.
         self._is_read, self._known = True, reading.policies
@@ -230,7 +205,7 @@ class PulsarAdminPolicies:
     def _tell_down(self, error: StockError) -> None:
         if self._is_read:
             self._in_force = "what was read last"
-        self._trouble = f"{error}; in force is {self._in_force}"
+        self.trouble = f"{error}; in force is {self._in_force}"
         if not self._is_down:
             self._is_down = True
             _log.warning(
@@ -253,10 +228,10 @@ class PulsarAdminPolicies:
         elif self._faulty and not faults:
             _log.info("all of Pulsar's answers can be used again")
         self._faulty = frozenset(faults)
-        self._trouble = None
+        self.trouble = None
         if faults:
             first = next(iter(faults.values()))
-            self._trouble = f"{len(faults)} answers cannot be used, what was known stays: {first}"
+            self.trouble = f"{len(faults)} answers cannot be used, what was known stays: {first}"
 
 
 def snapshot_of(stock: StockPolicies) -> PolicySnapshot:

@@ -93,7 +93,8 @@ class TablePolicies:
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
         self._snapshot = self._ledger.snapshot() if known or seed is None else seed
         self._in_force = _in_force(known, seed)
-        self._is_known = known is not None or seed is not None
+        #: Whether the table was ever read, by this run or an earlier one, or there is a groups file.
+        self.is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
             self._refusals.add(key, reason)
         self._writing = Writing(store, read_back_s=pauses.read_back_s)
@@ -124,11 +125,6 @@ class TablePolicies:
     is_settled = True
 
     @property
-    def is_known(self) -> bool:
-        """Whether the table was ever read, by this run or an earlier one, or there is a groups file."""
-        return self._is_known
-
-    @property
     def trouble(self) -> str | None:
         """Why the policies may be old here or elsewhere; None if they are not."""
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
@@ -150,7 +146,7 @@ class TablePolicies:
     @property
     def hash(self) -> int:
         """The hash of the policies in force; 0 if none are known."""
-        return self._ledger.hash if self._is_known else 0
+        return self._ledger.hash if self.is_known else 0
 
     def snapshot(self) -> PolicySnapshot:
         """The table's policies, and those of the groups file that the table lacks."""
@@ -260,7 +256,7 @@ class TablePolicies:
             _log.info("reached policies table")
 
     def _note_open(self) -> None:
-        self._is_open = self._is_known = True
+        self._is_open = self.is_known = True
         self._away = None
         self._in_force = "what was read last"
         self._opened_at_s = asyncio.get_running_loop().time()
