@@ -73,16 +73,12 @@ class BacklogPoller:
         self._failed = 0
         self._faulty: frozenset[str] = frozenset()
         self._is_turn_logged = False
-        self._trouble: str | None = "Pulsar was not read yet"
+        #: Why not all of the broker's topics are known; None if they are.
+        self.trouble: str | None = "Pulsar was not read yet"
         # Figures.
         self._polls = self._failures = 0
         self._owned = self._unreadable = 0
         self._seconds = 0.0
-
-    @property
-    def trouble(self) -> str | None:
-        """Why not all of the broker's topics are known; None if they are."""
-        return self._trouble
 
     def topics(self) -> list[str]:
         """The topics that are polled now (full names)."""
@@ -176,7 +172,7 @@ class BacklogPoller:
     async def _tell_failed(self, door: Backlogs, error: StockError) -> None:
         self._failures += 1
         self._failed += 1
-        self._trouble = str(error)
+        self.trouble = str(error)
         if self._failed == 1:
             _log.warning(
                 "cannot read backlogs from Pulsar",
@@ -206,9 +202,9 @@ class BacklogPoller:
         elif self._faulty and not faults:
             _log.info("reads the backlogs of all topics again")
         self._faulty = frozenset(faults)
-        self._trouble = None
+        self.trouble = None
         if faults:
-            self._trouble = f"{len(faults)} topics cannot be read: {next(iter(faults.values()))}"
+            self.trouble = f"{len(faults)} topics cannot be read: {next(iter(faults.values()))}"
 
     def _tell_turns(self, owned: int) -> None:
         if not self._is_turn_logged:

@@ -98,7 +98,8 @@ class Appender:
         self._on_fault = on_fault
         self._lock = FolderLock(folder)
         self._segment: OpenSegment | None = None
-        self._is_ready = False
+        #: Whether `write` may be called; otherwise call `resume` first.
+        self.is_ready = False
         self._last_timestamp = 0
         self._encoder = LogEncoder(
             policies_bytes_max=min(POLICIES_BYTES_MAX, settings.segment_bytes // 2)
@@ -119,11 +120,6 @@ class Appender:
     def lost(self) -> int:
         """What is not in the log, or may not be."""
         return self.dropped + self.unwritable + self.doubtful
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether `write` may be called; otherwise call `resume` first."""
-        return self._is_ready
 
     @property
     def active_index(self) -> int | None:
@@ -159,7 +155,7 @@ class Appender:
         # A damaged entry may show a later time than any entry can carry.
         latest = min(tail.last_timestamp, TIMESTAMP_MAX)
         self._last_timestamp = max(self._last_timestamp, latest)
-        self._is_ready = True
+        self.is_ready = True
 
     def write(self, batch: Sequence[Pending]) -> None:
         """Write pendings in order, in as many entries and segments as it takes.
@@ -168,7 +164,7 @@ class Appender:
             OSError: only the pendings by which `settled` has grown are written whole; of the next one the
                 items that are written are not written again.
         """
-        assert self._is_ready, "resume first"
+        assert self.is_ready, "resume first"
         with self._closing_on_error():
             if self._segment is not None:
                 # Writes to a removed file succeed, and `fsync: never` has no sync that would notice.
@@ -200,7 +196,7 @@ class Appender:
     def close(self) -> None:
         """Close the segment, without a sync, and release the lock. Idempotent."""
         self._close_segment()
-        self._is_ready = False
+        self.is_ready = False
         self._lock.release()
 
     def _write_items(self, pending: Pending) -> None:
@@ -326,7 +322,7 @@ class Appender:
                     self._sync(self._segment)
             self._close_segment()
             self._encoder.restart()
-            self._is_ready = False
+            self.is_ready = False
             raise
 
     def _close_segment(self) -> None:

@@ -151,10 +151,11 @@ class Uploader:
         self._clock = parts.clock
         self._backoff = parts.backoff
         self._on_event = parts.on_event
-        #: `set_aside` is the stored state that was found damaged.
-        self._state, self.set_aside = load_state(folder, canonical(parts.objects.place), new_log)
-        prefix = f"{settings.name}/{folder.name}/{self._state.log}"
-        self._tier = LogTier(parts.objects, prefix, self._state.identity)
+        #: What the tier holds, as far as is known, and the stored state that was found damaged.
+        self.state, self.set_aside = load_state(folder, canonical(parts.objects.place), new_log)
+        prefix = f"{settings.name}/{folder.name}/{self.state.log}"
+        #: Where the log is in the tier.
+        self.tier = LogTier(parts.objects, prefix, self.state.identity)
         self._reading = parts.reading or parts.objects
         #: Whether the state on disk is older than the one here.
         self._is_unstored = False
@@ -180,19 +181,9 @@ class Uploader:
         #: Nobody waits for it any more.
         self._is_over = False
 
-    @property
-    def state(self) -> TierState:
-        """What the tier holds, as far as is known."""
-        return self._state
-
-    @property
-    def tier(self) -> LogTier:
-        """Where the log is in the tier."""
-        return self._tier
-
     def tier_to_read(self) -> LogTier:
         """The same for readers."""
-        return LogTier(self._reading, self._tier.prefix, self._tier.identity)
+        return LogTier(self._reading, self.tier.prefix, self.tier.identity)
 
     @property
     def trouble(self) -> str | None:
@@ -200,14 +191,14 @@ class Uploader:
         since = self._asking_since
         asking_s = 0.0 if since is None else (self._clock() - since) / NS_PER_S
         if asking_s > STUCK_S:
-            return f"{self._tier.objects.place}: expected an answer, waiting since {asking_s:.0f} s"
+            return f"{self.tier.objects.place}: expected an answer, waiting since {asking_s:.0f} s"
         return self._trouble
 
     def lag(self, now_ms: int) -> TierLag | None:
         """The lag now, without waiting for anything; None once the log is closed."""
         if self._stopping.is_set():
             return None
-        closed, state = self._closed(), self._state
+        closed, state = self._closed(), self.state
         return lag_of(state, closed, self._due(state, closed), now_ms)
 
     def start(self) -> None:
@@ -243,7 +234,7 @@ class Uploader:
         with self._asking(is_copying=False):
             self._delete()
         # Once more, where it could not be stored.
-        self._set(self._state)
+        self._set(self.state)
         # What was not on disk any more was deleted there, or dropped by another uploader: look again.
         self._is_listed = None not in uploads
 
@@ -282,7 +273,7 @@ class Uploader:
             self._look(closed)
         # Until all of it is done, it is not known what is there.
         self._is_listed = False
-        for segment in self._state.waiting(closed):
+        for segment in self.state.waiting(closed):
             self._rest()
             if self._is_over:
                 return
@@ -305,36 +296,36 @@ class Uploader:
 
     def _look(self, closed: Sequence[ClosedSegment]) -> None:
         """Learn what is there: at the start and after a failure, whose outcome is not known."""
-        self._tier.check()
+        self.tier.check()
         if not self._is_listed:
-            known = {one.first_index: one for one in (*self._state.segments, *self._state.marked)}
-            listing = self._tier.list(known)
+            known = {one.first_index: one for one in (*self.state.segments, *self.state.marked)}
+            listing = self.tier.list(known)
             self._identify()
             self._remnants = listing.remnants
-            self._set(self._state.with_listing(listing))
+            self._set(self.state.with_listing(listing))
         # Asked each time: what counts again may be closed only now.
-        foreign = self._state.foreign(closed)
+        foreign = self.state.foreign(closed)
         self._is_listed = not foreign
         if foreign:
             raise TierConflict(
-                f"{self._tier.objects.place}: it holds, or held, other entries than this log from index "
-                f"{foreign[0].first_index} on; move {state_path(self._folder, self._state.place).name} away, so "
+                f"{self.tier.objects.place}: it holds, or held, other entries than this log from index "
+                f"{foreign[0].first_index} on; move {state_path(self._folder, self.state.place).name} away, so "
                 "that the log continues under another number, or use another log.name"
             )
 
     def _identify(self) -> None:
         """Remember which tier it is, from its first use on."""
-        if self._tier.identity is not None:
+        if self.tier.identity is not None:
             return
-        objects = self._tier.objects
-        if self._state.is_regained and read_identity(objects) is None:
+        objects = self.tier.objects
+        if self.state.is_regained and read_identity(objects) is None:
             raise TierChanged(
                 f"{objects.place}: expected the tier that this log was uploaded to, but {MARKER} is missing, and "
                 f"what was remembered of it was damaged; nothing is uploaded, dropped or deleted. {REMEDY}"
             )
         identity = claim_identity(objects, secrets.token_hex(IDENTITY_BYTES))
-        self._tier.identity = identity
-        self._set(replace(self._state, identity=identity, is_regained=False))
+        self.tier.identity = identity
+        self._set(replace(self.state, identity=identity, is_regained=False))
 
     def _upload(self, segment: ClosedSegment) -> TieredSegment | None:
         """Upload a segment; None: it is not on disk any more."""
@@ -354,11 +345,11 @@ class Uploader:
             len(data),
             checksum_of(data),
         )
-        self._tier.check()
-        self._tier.put(uploaded, data, marks)
+        self.tier.check()
+        self.tier.put(uploaded, data, marks)
         # It may have vanished meanwhile, and parts of it may be below the mount point.
-        self._tier.check()
-        self._set(self._state.with_uploaded(uploaded))
+        self.tier.check()
+        self._set(self.state.with_uploaded(uploaded))
         now = self._clock()
         self._uploaded_at[segment.first_index] = now
         self.counts.uploaded_segments += 1
@@ -370,7 +361,7 @@ class Uploader:
     def _drop_local(self) -> None:
         """Delete from the disk what the tier has for long enough."""
         now = self._clock()
-        tiered = {one.first_index for one in (*self._state.segments, *self._state.marked)}
+        tiered = {one.first_index for one in (*self.state.segments, *self.state.marked)}
         # The log goes on from its newest segment.
         newest = list_segments(self._folder)[-1:]
         tiered -= {one.first_index for one in newest}
@@ -390,23 +381,23 @@ class Uploader:
     def _delete(self) -> None:
         """Mark what retention gives up, and delete what was marked long enough ago."""
         now = self._clock()
-        for segment in self._due(self._state, self._closed()):
-            self._tier.mark(segment.first_index)
+        for segment in self._due(self.state, self._closed()):
+            self.tier.mark(segment.first_index)
             self._marked_at[segment.first_index] = now
-            self._set(self._state.with_marked(segment))
+            self._set(self.state.with_marked(segment))
             self._on_event(TierDeleted(segment))
         for first_index in self._remnants:
-            self._tier.delete(first_index)
+            self.tier.delete(first_index)
         self._remnants = frozenset()
-        for segment in self._state.marked:
+        for segment in self.state.marked:
             since = self._marked_at.setdefault(segment.first_index, now)
             delete_at = Nanos(since + round(self._settings.delete_delay_s * NS_PER_S))
             if now < delete_at:
                 self._due_at.append(delete_at)
                 continue
-            self._tier.delete(segment.first_index)
+            self.tier.delete(segment.first_index)
             del self._marked_at[segment.first_index]
-            self._set(self._state.with_deleted(segment))
+            self._set(self.state.with_deleted(segment))
             self.counts.deleted_segments += 1
 
     def _due(self, state: TierState, closed: Sequence[ClosedSegment]) -> list[TieredSegment]:
@@ -419,8 +410,8 @@ class Uploader:
         return list(state.segments[: len(gone)])
 
     def _set(self, state: TierState) -> None:
-        if state != self._state or self._is_unstored:
-            self._state, self._is_unstored = state, True
+        if state != self.state or self._is_unstored:
+            self.state, self._is_unstored = state, True
             # A full disk must not keep back what would free it. A state that is lost is listed again.
             with contextlib.suppress(OSError):
                 store_state(self._folder, state)
@@ -443,12 +434,12 @@ class Uploader:
         is_foreseen = isinstance(error, (RgdError, OSError))
         self._trouble = str(error) if is_foreseen else f"the uploader broke: {error!r}"
         if is_new:
-            self._on_event(TierAlarm(self._tier.objects.place, self._trouble))
+            self._on_event(TierAlarm(self.tier.objects.place, self._trouble))
 
     def _recover(self) -> None:
         if self._trouble is not None:
             self._trouble = None
-            self._on_event(TierAlarm(self._tier.objects.place, None))
+            self._on_event(TierAlarm(self.tier.objects.place, None))
 
 
 def closed_on_disk(folder: Path, *, with_last: bool = False) -> list[ClosedSegment]:

@@ -109,7 +109,8 @@ class SegmentedLog:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._trouble: str | None = None
+        #: As the port has it.
+        self.trouble: str | None = None
         self._retry_at: Nanos | None = None
         self._sync_at: Nanos | None = None
         self._closing: tuple[int | None, Nanos] | None = None
@@ -148,10 +149,6 @@ class SegmentedLog:
     def next_index(self) -> int:
         """Of the next entry."""
         return self._appender.next_index
-
-    @property
-    def trouble(self) -> str | None:
-        return self._trouble
 
     async def open(self) -> None:
         assert self._thread is None, "opened twice"
@@ -257,7 +254,7 @@ class SegmentedLog:
             if not self._appender.is_ready:
                 self._appender.resume()
             self._appender.write(batch)
-            if self._trouble is not None or self._settings.fsync is Fsync.ALWAYS:
+            if self.trouble is not None or self._settings.fsync is Fsync.ALWAYS:
                 self._appender.sync()
         except (OSError, UsageLogError) as error:
             self._fail(error)
@@ -312,22 +309,22 @@ class SegmentedLog:
     def _fail(self, error: OSError | UsageLogError) -> None:
         self._sync_at = None
         self._retry_at = self._in_ms(self._settings.retry_ms)
-        is_new = self._trouble is None
-        self._trouble = f"{self._folder}: nothing is logged: {_words(error)}"
+        is_new = self.trouble is None
+        self.trouble = f"{self._folder}: nothing is logged: {_words(error)}"
         if is_new:
-            self._tell(self._trouble)
+            self._tell(self.trouble)
 
     def _recover(self) -> None:
         """Note a successful write, which proves that the disk works."""
         self._retry_at = None
-        if self._trouble is not None:
-            self._trouble = None
+        if self.trouble is not None:
+            self.trouble = None
             self._tell(None)
         if self._sync_at is None and self._settings.fsync is Fsync.INTERVAL:
             self._sync_at = self._in_ms(self._settings.fsync_ms)
 
     def _tell(self, trouble: str | None) -> None:
-        self._trouble = trouble
+        self.trouble = trouble
         self._call(self._on_alarm, LogAlarm(self._folder, trouble, self.lost))
 
     def _call(self, listener: Callable[[_Notice], None], notice: _Notice) -> None:
