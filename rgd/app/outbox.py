@@ -34,9 +34,6 @@ class Outbox(Generic[M]):
         #: Dropped messages, by reason.
         self.dropped: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def put(self, message: M, now_s: float) -> None:
         """Queue a message, in place of the oldest where there is no room."""
         if len(self._waiting) == self._waiting.maxlen:

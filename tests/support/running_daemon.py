@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.http.settings import HttpSettings
 from rgd.app.live import Live
-from rgd.app.policies.table import TablePolicies
 from rgd.app.recent_events import RecentEvents
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Request
@@ -26,8 +25,8 @@ from rgd.core.units import NS_PER_MS
 from rgd.ports.answers import Health
 from rgd.ports.log_door import LogDoor
 from rgd.views.model import ExplainView
-from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
-from tests.support.policy_tables import NothingKept, nothing_to_prepare
+from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.policy_tables import table
 from tests.support.whole_daemon import HttpServer, RgdDaemon, daemon_of
 
 _Result = TypeVar("_Result")
@@ -117,9 +116,7 @@ def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
         isolation_hold_rounds=PATIENCE_ROUNDS,
     )
     bus = MemoryBus()
-    policies = TablePolicies(
-        MemoryPolicyStore(bus), BROKER, seed, prepare=nothing_to_prepare, kept=NothingKept()
-    )
+    policies = table(bus, BROKER, seed, mend_s=1.0)
     return daemon_of(settings, folder, MemoryExchange(bus), policies)
 
 

@@ -90,10 +90,8 @@ def make_table(broker: Broker) -> MakeTable:
         settings: PulsarSettings = PATIENT,
         pauses: Pauses = Pauses(),  # noqa: B008 -- immutable
     ) -> TablePolicies:
-        store = PulsarPolicyStore(url, broker.topic, settings=settings)
-        return TablePolicies(
-            store, writer, seed, prepare=prepare, kept=NothingKept(), pauses=pauses
-        )
+        store, kept = PulsarPolicyStore(url, broker.topic, settings=settings), NothingKept()
+        return TablePolicies(store, writer, seed, prepare=prepare, kept=kept, pauses=pauses)
 
     return make
 

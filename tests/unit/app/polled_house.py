@@ -101,13 +101,9 @@ class House:
         self.door = Backlogs(self.store, self._handle, Still())
         self.carrier = EvictionCarrier(is_enforced=is_enforced, waiting_max=waiting_max)
         self.now_s = 0.0
+        dice, now = random.Random(1), lambda: s(self.now_s)
         self.poller = BacklogPoller(
-            world,
-            self.carrier,
-            random.Random(1),
-            lambda: s(self.now_s),
-            poll_s=POLL_S,
-            topics_max=topics_max,
+            world, self.carrier, dice, now, poll_s=POLL_S, topics_max=topics_max
         )
         self.world = world
         self.counted: list[Eviction] = []
