@@ -17,7 +17,7 @@ recover the lost counts (`rgd.analysis.pieces`, `.windows`); this module only co
 It also notes when a broker stood still, and whether it stopped in an orderly way, for `.presence`.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -182,10 +182,8 @@ def check_distinct(runs: Iterable[Run]) -> None:
     Raises:
         DuplicateLog: naming the two segments.
     """
-    ordered = sorted(runs, key=lambda one: (one.broker, one.incarnation, one.first, one.segment))
-    for before, after in pairwise(ordered):
-        same_run = (before.broker, before.incarnation) == (after.broker, after.incarnation)
-        if same_run and after.first <= before.last:
+    for before, after in _following(runs):
+        if after.first <= before.last:
             raise DuplicateLog(
                 f"{before.segment} and {after.segment} hold the same records of broker "
                 f"{before.broker!r}; give each log once"
@@ -199,10 +197,16 @@ def missing_between(runs: Iterable[Run], lossy: Container[str]) -> int:
         runs: of all segments.
         lossy: segments with a loss before them in the indexes, which counts it already.
     """
-    ordered = sorted(runs, key=lambda one: (one.broker, one.incarnation, one.first))
     return sum(
         parts_between(before.last, after.first)
-        for before, after in pairwise(ordered)
-        if (before.broker, before.incarnation) == (after.broker, after.incarnation)
-        and after.segment not in lossy
+        for before, after in _following(runs)
+        if after.segment not in lossy
     )
+
+
+def _following(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
+    """The runs of an incarnation that follow one another."""
+    ordered = sorted(runs, key=lambda one: (one.broker, one.incarnation, one.first, one.segment))
+    for before, after in pairwise(ordered):
+        if (before.broker, before.incarnation) == (after.broker, after.incarnation):
+            yield before, after

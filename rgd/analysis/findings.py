@@ -16,7 +16,7 @@ import numpy as np
 from rgd.analysis import steps
 from rgd.analysis.fairness import Fairness
 from rgd.analysis.row_columns import DIMENSIONS, Floats
-from rgd.analysis.windows import Flags, GroupWindows, Rates
+from rgd.analysis.windows import GroupWindows, Rates
 from rgd.core.exchange.columns import REFUSED_BY
 
 #: A broker that gets less than this fraction of its part for long enough is starved.
@@ -147,7 +147,8 @@ def find_starved(
     is_starved = fairness.ratio < STARVED_BELOW
     start_ms = START_ROUNDS * round_ms + window_ms
     for index, broker in enumerate(windows.brokers):
-        for first, last in _intervals(is_starved[:, index], windows.start_ms, window_ms):
+        places = np.flatnonzero(is_starved[:, index])
+        for first, last in steps.runs_of(places, windows.start_ms[places], window_ms):
             from_ms, to_ms = int(windows.start_ms[first]), int(windows.start_ms[last] + window_ms)
             is_start = windows.is_begun[max(0, first - 1) : first + 1, index].any()
             if last - first + 1 >= STARVED_WINDOWS_MIN and not (
@@ -162,18 +163,6 @@ def find_starved(
 
 def _seconds(starved: Iterable[dict[str, Json]]) -> float | None:
     return _number(sum(one["to_ms"] - one["from_ms"] for one in starved) / 1000)
-
-
-def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, int]]:
-    """First and last index of each run of flagged windows."""
-    intervals: list[tuple[int, int]] = []
-    for index in np.flatnonzero(flags).tolist():
-        follows = intervals and intervals[-1][1] == index - 1
-        if follows and start_ms[index] - start_ms[index - 1] == window_ms:
-            intervals[-1] = (intervals[-1][0], index)
-        else:
-            intervals.append((index, index))
-    return intervals
 
 
 def _means(windows: GroupWindows, rates: Rates, fairness: Fairness) -> dict[str, Json]:

@@ -12,12 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis import figures
 from rgd.analysis.findings import WHOLE_PART_MIN, Finding
 from rgd.analysis.log_facts import LogFacts
 from rgd.analysis.row_columns import Floats
 from rgd.analysis.window_tables import Plotted
-from rgd.analysis.wording import STARVED
 
 #: Rows of the section; the table of groups has the others.
 ROWS_MAX: Final = 50
@@ -38,9 +36,6 @@ class Row:
     shades: list[tuple[int, int, float]]
     #: Place and width of starved intervals.
     starved: list[tuple[int, int]]
-    #: The longest interval, and all of them together.
-    longest: str
-    total: str
 
 
 def cells_of(plotted: Plotted, facts: LogFacts) -> Floats:
@@ -67,21 +62,12 @@ def rows(drawn: Iterable[tuple[Finding, Floats]], facts: LogFacts) -> list[Row]:
 def _row(finding: Finding, cells: Floats, facts: LogFacts) -> Row:
     length = max(1, facts.to_ms - facts.from_ms)
     intervals = [(one["from_ms"], one["to_ms"]) for one in finding["starved"]]
-    longest = figures.NOTHING
-    if intervals:
-        begin, end = map(figures.moment, intervals[0])
-        longest = f"{finding['starved'][0]['broker']}, {begin} to {end}"
-    return Row(
-        finding,
-        list(_shades(cells)),
-        [
-            # Wide enough to be seen.
-            ((begin - facts.from_ms) * WIDTH // length, max(2, (end - begin) * WIDTH // length))
-            for begin, end in intervals
-        ],
-        longest,
-        STARVED[2](finding),
-    )
+    starved = [
+        # Wide enough to be seen.
+        ((begin - facts.from_ms) * WIDTH // length, max(2, (end - begin) * WIDTH // length))
+        for begin, end in intervals
+    ]
+    return Row(finding, list(_shades(cells)), starved)
 
 
 def _shades(cells: Floats) -> Iterator[tuple[int, int, float]]:

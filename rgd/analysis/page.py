@@ -122,7 +122,9 @@ def render_group(section: Section, facts: LogFacts) -> str:
 def _rendered(template: str, facts: LogFacts, **values: Any) -> str:
     when = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
     page = _templates().get_template(template)
-    return page.render(facts=facts, when=when, version=__version__, **values)
+    return page.render(
+        facts=facts, when=when, nothing=figures.NOTHING, version=__version__, **values
+    )
 
 
 @cache
@@ -138,6 +140,7 @@ def _templates() -> "Environment":
     made.filters |= {
         "amount": figures.amount,
         "commas": "{:,}".format,
+        "moment": figures.moment,
         "ratio": figures.ratio,
         "span": figures.span,
     }

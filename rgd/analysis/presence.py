@@ -156,8 +156,8 @@ def find_ends(
         others_ms = max((at for broker, at in newest_ms.items() if broker != one.broker), default=0)
         is_followed = following is not None and following.broker == one.broker
         is_outlived = is_followed or others_ms > at_ms + forgotten_ms
-        ending = _ending(one, is_outlived=is_outlived)
-        ends.append(End(one.broker, at_ms, ending))
+        ending = Ending.KILLED if is_outlived else Ending.OPEN
+        ends.append(End(one.broker, at_ms, Ending.CLOSED if one.is_closed else ending))
     return ends
 
 
@@ -174,9 +174,3 @@ def _after_kills(lives: Sequence[Life], ends: Sequence[End], round_ms: float) ->
             silence = Silence(one.broker, end.at_ms, following.first_ms)
             if is_long(silence.to_ms - silence.from_ms, round_ms):
                 yield silence
-
-
-def _ending(life: Life, *, is_outlived: bool) -> Ending:
-    if life.is_closed:
-        return Ending.CLOSED
-    return Ending.KILLED if is_outlived else Ending.OPEN

@@ -73,11 +73,8 @@ class Summary:
         top = self.asked.top
         groups = worst_first(self.groups)[:top] if top else self.groups
         known = (wording.COLUMNS, [wording.table_row(group) for group in groups])
-        return (
-            [known, (what_if_wording.COLUMNS, scenarios)]
-            if (scenarios := what_if_wording.rows(self.groups))
-            else [known]
-        )
+        scenarios = what_if_wording.rows(self.groups)
+        return [known, *([(what_if_wording.COLUMNS, scenarios)] if scenarios else [])]
 
     @cached_property
     def tenants(self) -> list[dict[str, Any]]:

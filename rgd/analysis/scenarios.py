@@ -31,9 +31,9 @@ ROUND_MS_MAX: Final = 3_600_000
 
 _QUOTA: Final = re.compile(
     r"(?P<group>[^/]+)(/(?P<kind>publish|dispatch))?(/(?P<dimension>messages|bytes))?:"
-    r"(?P<times>x?)(?P<number>[0-9.]+(e[0-9]+)?)"
+    r"(?P<times>x?)(?P<number>[0-9]*[.]?[0-9]+(e[0-9]+)?)"
 )
-_ROUND: Final = re.compile(r"(?P<number>[0-9.]+)(?P<unit>s|ms)")
+_ROUND: Final = re.compile(r"(?P<number>[0-9]*[.]?[0-9]+)(?P<unit>s|ms)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _brokers(scenario: Scenario, value: str) -> Scenario:
 
 def _round(scenario: Scenario, value: str) -> Scenario:
     match = _ROUND.fullmatch(value)
-    round_ms = _number(match["number"]) * (1000 if match["unit"] == "s" else 1) if match else 0.0
+    round_ms = float(match["number"]) * (1000 if match["unit"] == "s" else 1) if match else 0.0
     if not ROUND_MS_MIN <= round_ms <= ROUND_MS_MAX:
         raise _unusable(f"expected round=2s or round=500ms, 50 ms to an hour, got {value!r}")
     return replace(scenario, round_ms=round_ms)
@@ -113,7 +113,7 @@ def _round(scenario: Scenario, value: str) -> Scenario:
 
 def _quota(scenario: Scenario, value: str) -> Scenario:
     match = _QUOTA.fullmatch(value)
-    number = _number(match["number"]) if match else -1.0
+    number = float(match["number"]) if match else -1.0
     if match is None or not 0 <= number <= QUOTA_MAX:
         raise _unusable(
             "expected quota=GROUP:RATE, quota=GROUP/dispatch/bytes:RATE or quota=*:x1.5 with "
@@ -127,13 +127,6 @@ def _quota(scenario: Scenario, value: str) -> Scenario:
         is_factor=bool(match["times"]),
     )
     return replace(scenario, quotas=(*scenario.quotas, quota))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return -1.0
 
 
 _PARTS: Final[Mapping[str, Callable[[Scenario, str], Scenario]]] = {

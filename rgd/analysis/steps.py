@@ -141,14 +141,13 @@ def _edges(part: _Signal, seconds: Floats) -> list[tuple[int, int]]:
     is_step = (change > STEP_MIN * level) & (change * seconds[places] >= STEP_UNITS_MIN)
     places, change = places[is_step], change[is_step]
     places = places[change > NOISE_TIMES * part.noise(places)]
-    return [(int(run[0]), int(run[-1])) for run in _runs(places)]
+    return runs_of(places, places)
 
 
-def _runs(places: Ints) -> list[Ints]:
-    """Consecutive numbers together."""
-    if not len(places):
-        return []
-    return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+def runs_of(places: Ints, at: Ints, interval: int = 1) -> list[tuple[int, int]]:
+    """The first and the last of the places that follow each other, as `at` grows by the interval."""
+    runs = np.split(places, np.flatnonzero(np.diff(at) != interval) + 1)
+    return [(int(run[0]), int(run[-1])) for run in runs if len(run)]
 
 
 def _levels(part: Floats) -> Floats:

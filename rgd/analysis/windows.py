@@ -173,7 +173,7 @@ def _joined(
     end_ms = np.minimum(start_ms + window_ms, last_ms)
     seconds = np.maximum(end_ms - np.maximum(start_ms, first_ms), 1.0) / 1000
     is_begun = np.zeros((len(start_ms), len(brokers)), bool)
-    is_begun.reshape(-1)[grid.cells[_first(series)]] = True
+    is_begun.reshape(-1)[grid.cells[starts_of(series)]] = True
     policy = _latest(latest["policy"], grid.row, grid.begin, 1)[:, 0]
     windows = GroupWindows(
         group="",
@@ -298,11 +298,6 @@ def _close_gaps(table: Table, series: Ints, line: Ints, longest_ms: float) -> Ta
     columns["from_ms"] = columns["to_ms"] - gap_ms[spread]
     columns["line"] = line[spread]
     return columns
-
-
-def _first(series: Ints) -> Flags:
-    """Whether a piece is the first of its series; they stand together."""
-    return np.append([True], series[1:] != series[:-1])
 
 
 def _rates(of: str, table: Table, gaps: Table, grid: _Grid, seconds: Floats) -> Rates:
