@@ -8,6 +8,7 @@ An existing session (a test run, a notebook, spark-submit) is used unchanged and
 stopped. With `--master` the same settings go to a cluster, without those for this machine.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -239,10 +240,14 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
         _end_java(gateway)
         said = explained(_last_messages(words) or str(exc))
         raise SparkMissing(f"Spark did not start: {said}") from exc
+    # After Ctrl-C py4j writes a traceback to the root logger, which nobody who listens misses.
+    unheard = logging.NullHandler()
+    logging.getLogger().addHandler(unheard)
     try:
         yield context
     finally:
         context.stop()
+        logging.getLogger().removeHandler(unheard)
         _end_java(gateway)
 
 
