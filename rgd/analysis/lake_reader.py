@@ -76,7 +76,7 @@ def _read(file: Segment, columns: Columns) -> Any:
     data = file.ranges().read(file.size, 0)
     try:
         return pq.read_table(BytesIO(data), columns=list(columns)).cast(arrow(columns))
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, NotImplementedError) as exc:
         key, _ = key_and_size(file.path) or ("*", 0)
         remedy = f"delete segments/key={key} from the lake and convert its log again"
         raise BadLake(f"{file.name} is not what rgd wrote ({exc}); {remedy}") from exc

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis import compared, figures, output, what_if_wording, window_tables, wording
-from rgd.analysis.asked import EVERYTHING, Asked, check_found
+from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, check_found
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.findings import worst_first
@@ -183,8 +183,7 @@ def _then(
         check_rows([], within)
     timing = other.compare_clocks(spark)
     results = other.evaluate(spark, timing, window_ms, None)
-    check_rows([one.contents for one in results.stats], within)
-    check_found(results.findings, asked)
+    check_usage(results, asked)
     return results.findings
 
 
@@ -203,10 +202,21 @@ def _facts(job: Job, results: Results, timing: Timing, window_ms: int, size: int
         attached=results.attached,
         within=job.asked.within,
     )
-    check_found(results.findings, job.asked)
+    check_usage(results, job.asked)
     for group in results.findings:
         note_membership(group, facts.changes, 2 * (window_ms + timing.round_ms))
     return replace(facts, fetched=(job.fetched.value, size))
+
+
+def check_usage(results: Results, asked: Asked) -> None:
+    """Refuse a range without usage; a lake's segments may have rows before and behind it.
+
+    Raises:
+        NothingLogged: there is none of what is asked about.
+    """
+    check_found(results.findings, asked)
+    if not results.findings and asked.within != ALWAYS:
+        check_rows([], asked.within)
 
 
 def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:

@@ -109,6 +109,7 @@ def started(master: str | None = None) -> Iterator["SparkContext"]:
     require_master(master)
     with (
         tempfile.TemporaryDirectory(prefix="rgd-spark-", ignore_cleanup_errors=True) as scratch,
+        _unheard(),
         _java(master, Path(scratch)) as context,
     ):
         import pyarrow as pa
@@ -215,6 +216,17 @@ def _java_version(java: Path) -> int:
 
 
 @contextmanager
+def _unheard() -> Iterator[None]:
+    """After Ctrl-C py4j writes tracebacks to the root logger, which then goes nowhere unless it was told to."""
+    nobody = logging.NullHandler()
+    logging.getLogger().addHandler(nobody)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nobody)
+
+
+@contextmanager
 def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
     """Run Spark's Java process."""
     from py4j.protocol import Py4JError
@@ -240,14 +252,10 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
         _end_java(gateway)
         said = explained(_last_messages(words) or str(exc))
         raise SparkMissing(f"Spark did not start: {said}") from exc
-    # After Ctrl-C py4j writes a traceback to the root logger, which nobody who listens misses.
-    unheard = logging.NullHandler()
-    logging.getLogger().addHandler(unheard)
     try:
         yield context
     finally:
         context.stop()
-        logging.getLogger().removeHandler(unheard)
         _end_java(gateway)
 
 

@@ -89,9 +89,10 @@ class RowsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         logs = self._logs()
         ends = _ends(logs) if self._target is None else self._target
-        for log in ends:
-            if self._fails and ends[log] < start.get(log, 0):
-                raise _lost(log, f"it ends before entry {ends[log]}, and {start[log]} is next")
+        for log, following in start.items():
+            end = ends.get(log, 0)
+            if self._fails and end < following:
+                raise _lost(log, f"it ends before entry {end}, and {following} is next")
         if isinstance(limit, ReadMaxRows):
             most = max(1, limit.max_rows // max(1, len(ends)))
             begins = _begins(logs)

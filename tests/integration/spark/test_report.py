@@ -224,7 +224,8 @@ def large(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Pa
         folder / "log" / "b", START_MS, tenants={f"tenant-of-{one}": one for one in groups}
     )
     for place in range(20):
-        maker = LogMaker(folder / "log" / f"b{place}", f"b{place}")
+        name = f"b{place}{300 * 'x' if place == 1 else ''}"
+        maker = LogMaker(folder / "log" / name, name)
         fair = Usage("", 5, 9, quota=100, share=5, refused_by=(("resource_group", Pair(4)),))
         unfair = fair if place else replace(fair, admitted=1)
         usages = [replace(fair, group=group) for group in groups if group != "group-321"]

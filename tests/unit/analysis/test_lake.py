@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis import lake
@@ -21,7 +23,7 @@ from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_reader import headers_of, pieces_of
 from rgd.analysis.lake_schema import LAKE, columns_of, described
 from rgd.analysis.log_facts import Stats
-from rgd.analysis.schema import arrow
+from rgd.analysis.schema import PIECES, arrow
 from rgd.core.exchange.messages import PoliciesInForce, Sender
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -238,6 +240,9 @@ def test_a_damaged_file_is_named_with_what_to_delete(tmp_path: Path, out: str, l
     remedy = f"{file.name} is not .* delete segments/key={file.name[:32]} "
     with pytest.raises(BadLake, match=remedy):
         list(pieces_of(damaged, 60_000, EVERYTHING))
+    pq.write_table(pa.table({key: [[{"of": "others"}]] for key in PIECES}), file)
+    with pytest.raises(BadLake, match=remedy):
+        list(pieces_of(Segment(damaged.path, out, file.stat().st_size), 60_000, EVERYTHING))
 
 
 def test_a_large_segment_is_in_several_files(

@@ -5,6 +5,8 @@ Not covered: Spark itself (tests/integration/spark).
 
 import importlib.util
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from rgd.analysis import report, session
-from rgd.analysis.errors import JavaMissing, SparkMissing
+from rgd.analysis.asked import Asked, TimeRange
+from rgd.analysis.errors import JavaMissing, NothingLogged, SparkMissing
+from rgd.analysis.jobs import Results
 from rgd.analysis.session import require_java, require_master, require_spark
 from rgd.errors import ConfigError, Unavailable
 from tests.support.cases import cases
@@ -128,3 +132,21 @@ def test_a_window_is_as_many_rounds_as_leave_2000_windows(
     assert report.window_length_ms(4, round_ms, rounds) == 4000
     with pytest.raises(ConfigError, match=r"expected at least [\d.]+ s, because a round lasts"):
         report.window_length_ms(0.001, round_ms, rounds)
+
+
+def test_a_range_in_which_nothing_was_used_is_refused() -> None:
+    nothing = Results([], {}, [], None)
+    with pytest.raises(NothingLogged, match="no rows between"):
+        report.check_usage(nothing, Asked(TimeRange(1, 2)))
+
+
+def test_what_py4j_writes_after_ctrl_c_goes_nowhere() -> None:
+    script = """
+import logging
+from rgd.analysis.session import _unheard
+
+with _unheard():
+    logging.error("KeyboardInterrupt while sending command.")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stderr == b""

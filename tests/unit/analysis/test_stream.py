@@ -186,6 +186,10 @@ def test_deleted_entries_fail_the_query_or_are_passed_over(maker: LogMaker) -> N
     passing = stream(log, failOnDataLoss="false")
     assert [row[2] for row in batch_of(passing, {log: 15}, {log: 22})] == [20, 21]
     assert passing.latestOffset({log: 3}, ReadMaxRows(4)) == {log: 24}
+    gone = {"/a log that is not there": 7}
+    assert passing.latestOffset(gone, ReadAllAvailable())[log]
+    with pytest.raises(DataLost, match="it ends before entry 0, and 7 is next"):
+        stream(log).latestOffset(gone, ReadAllAvailable())
 
 
 def test_a_log_that_a_crash_shortened_fails_the_query_or_goes_on_at_its_end(
