@@ -225,7 +225,7 @@ def large(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Pa
     )
     for place in range(20):
         name = f"b{place}{300 * 'x' if place == 1 else ''}"
-        maker = LogMaker(folder / "log" / name, name)
+        maker = LogMaker(folder / "log" / f"b{place}", name)
         fair = Usage("", 5, 9, quota=100, share=5, refused_by=(("resource_group", Pair(4)),))
         unfair = fair if place else replace(fair, admitted=1)
         usages = [replace(fair, group=group) for group in groups if group != "group-321"]
