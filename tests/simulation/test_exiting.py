@@ -30,11 +30,3 @@ def test_a_reader_that_has_left_gets_no_traceback(
     assert done.stderr == ""
     # argparse swallows it where its help is not buffered.
     assert done.returncode == 141 or (unbuffered and "--help" in command)
-
-
-@pytest.mark.slow
-def test_a_reader_that_reads_all_is_told_that_it_is_done() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sim", "--list"], capture_output=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, b"")

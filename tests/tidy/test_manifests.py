@@ -25,7 +25,6 @@ from rgd.errors import ConfigError
 from rgd.ports.door import is_loopback
 from rgd.version import __version__
 from tests.support import manifests
-from tests.support.cases import cases
 from tests.support.manifests import TARGETS, Document, daemon_pod, found, rendered
 from tests.support.pages import blocks
 from tests.tidy import tree
@@ -125,36 +124,6 @@ def test_rgd_finds_no_fault_in_what_a_pod_mounts(
     configs = [path for path in files if path.name in {"rgd.yaml", "groups.yaml"}]
     rgd_validate(files=configs)
     assert capsys.readouterr().out.count(": ok (") == 2
-
-
-@cases(
-    "in_file, old, new, expected",
-    {
-        "typo": (CONFIG, "expected_brokers:", "expected_broker:", "exchange.expected_broker"),
-        "missing Secret": (CONFIG, "tokens_file", None, "http.tokens_file"),
-        "bad quota": (
-            GROUPS,
-            "{messages: 50}",
-            "{messages: 50 Hz}",
-            "groups.trial.publish.messages",
-        ),
-    },
-)
-def test_a_fault_is_named_with_file_and_line(
-    in_file: str, old: str, new: str | None, expected: str, tmp_path: Path
-) -> None:
-    files = manifests.put_files("overlays/prod", tmp_path)
-    text = files[in_file].read_text()
-    line = 1 + next(number for number, one in enumerate(text.splitlines()) if old in one)
-    if new is None:
-        files["/etc/rgd/tokens/tokens.yaml"].unlink()
-    else:
-        files[in_file].chmod(0o600)
-        files[in_file].write_text(text.replace(old, new, 1))
-    with pytest.raises(ConfigError) as raised:
-        rgd_validate(files=[files[in_file]])
-    (fault,) = str(raised.value).splitlines()
-    assert fault.startswith(f"{files[in_file]}:{line}: {expected}")
 
 
 def test_settings_can_be_checked_where_their_secrets_are_not(tmp_path: Path) -> None:

@@ -250,17 +250,6 @@ async def test_partitions_are_summed_and_the_oldest_is_named(door: Door) -> None
     assert (await door.call("GET", f"{PLACE}/us/partitioned-stats")).status == 404
 
 
-async def test_the_applied_quota_is_the_one_in_force(door: Door) -> None:
-    key = BACKLOG_NAMESPACE + "acme/orders"
-    one = BacklogQuotas(age=BacklogQuota(-1, 60, BacklogAction.REFUSE))
-    await door.daemon.change(key, lambda _known: one)
-    path = f"{PLACE}/eu-partition-1/backlogQuotaMap"
-    assert (await door.call("GET", path)).json == {}
-    size, age = (await door.call("GET", f"{path}?applied=true")).json.values()
-    assert (size["limitSize"], size["policy"]) == (-1, "producer_request_hold")
-    assert (age["limitTime"], age["policy"]) == (60, "producer_exception")
-
-
 async def test_no_number_is_beyond_javas_long(door: Door) -> None:
     most = (1 << 63) - 1
     ledgers = [

@@ -13,7 +13,6 @@ from rgd.core.policies.model import LocalLimit, Rates
 from tests.integration.http.door import Door
 
 NAMESPACE = "/admin/v2/namespaces/acme/orders"
-NEW = "/admin/v2/namespaces/new/place"
 TOPIC = "/admin/v2/persistent/acme/orders/eu"
 
 
@@ -143,29 +142,6 @@ async def test_no_rate_takes_a_namespaces_away_and_leaves_a_topics_as_pulsar(
     assert await shown(door, f"{TOPIC}/dispatchRate") == dispatch(5)
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        (f"{NEW}/dispatchRate", {}),
-        (f"{NEW}/subscriptionDispatchRate", {}),
-        (f"{NEW}/backlogQuota", {"policy": "producer_exception"}),
-        ("/admin/v2/persistent/new/place/eu/publishRate", {}),
-        ("/admin/v2/persistent/new/place/eu/subscriptionDispatchRate", {}),
-        ("/admin/v2/persistent/new/place/eu/sub/dispatchRate", {}),
-        ("/admin/v2/persistent/new/place/eu/backlogQuota", {"policy": "producer_exception"}),
-    ],
-)
-async def test_a_namespace_exists_once_anything_of_it_was_set(
-    door: Door, path: str, body: object
-) -> None:
-    await done(door, "POST", path, body)
-    await done(door, "DELETE", path)
-
-    assert await shown(door, f"{NEW}/dispatchRate") is None
-    assert await shown(door, "/admin/v2/namespaces/new") == ["new/place"]
-    assert "new" in await shown(door, "/admin/v2/tenants")
-
-
 # --- backlog quotas -------------------------------------------------------------------------------------
 
 
@@ -220,6 +196,8 @@ async def test_applied_shows_for_each_type_the_quota_in_force(door: Door) -> Non
     for place, size in ((NAMESPACE, 1), (TOPIC, 2)):
         body = {"limitSize": size, "policy": "producer_exception"}
         await done(door, "POST", f"{place}/backlogQuota", body)
+    applied = await shown(door, f"{TOPIC}/backlogQuotaMap?applied=true")
+    assert applied["message_age"] == quota(-1, -1, "producer_request_hold")
     body = {"limitTime": 3, "policy": "producer_exception"}
     await done(door, "POST", f"{NAMESPACE}/backlogQuota?backlogQuotaType=message_age", body)
 

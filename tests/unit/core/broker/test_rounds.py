@@ -61,22 +61,6 @@ def test_an_unlimited_rate_is_logged_as_such() -> None:
     assert (house.logged().share, house.logged().quota) == ((None, None), (None, None))
 
 
-# Idle.
-
-
-def test_a_deleted_group_is_advertised_as_zero_and_not_logged() -> None:
-    house = House()
-    house.ask(20, at=0)
-    house.end(1000)
-    house.change({}, at=1000)
-    (idle,) = house.end(2000)
-    assert idle.is_idle
-    assert list(house.log[-1]) == []
-    assert house.told() == {}
-    assert house.rounds.suppression.hash_of() == 0
-    assert house.end(3000) == []
-
-
 # Early reports.
 
 

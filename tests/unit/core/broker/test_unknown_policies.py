@@ -77,14 +77,6 @@ def test_a_round_of_requests_that_no_limit_applies_to_is_recorded_too() -> None:
     assert (one.ungoverned, one.unknown_granted, one.policies_hash) == (1, 0, 7)
 
 
-def test_as_soon_as_policies_are_known_they_decide() -> None:
-    broker = blind(OnUnknown.DENY)
-    broker.handle(PoliciesChanged(Nanos(1), gold(), 7))
-    answer = broker.limiter.acquire(NAMED, Nanos(2))
-    assert isinstance(answer, Decision)
-    assert answer.governed
-
-
 def test_a_broker_that_denies_is_not_ready_and_says_why() -> None:
     denying, allowing = blind(OnUnknown.DENY), blind(OnUnknown.ALLOW)
     for broker, ready, word in ((denying, False, "refused"), (allowing, True, "granted")):

@@ -99,74 +99,71 @@ def work(limiter: Limiter, at: float) -> int:
     return slices
 
 
-class TestGroups:
-    def test_a_debt_is_paid_at_the_rate_in_force_and_not_at_that_of_the_asking(
-        self, limiter_of: LimiterOf
-    ) -> None:
-        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
-        assert ask(limiter, 0, 75).granted
-        limiter.set_policies(snapshot_of(gold(10), orders="gold"), ms(100))
-        # 25 left, 50 owed; 10 of it were paid at 100/s, the rest is at 10/s.
-        assert ask(limiter, 200).retry_after_ms == 4000
-
-    def test_groups_that_are_gone_are_gone_at_once_and_let_go_when_the_plane_says_so(
-        self, limiter_of: LimiterOf
-    ) -> None:
-        names = [f"g{number}" for number in range(300)]
-        limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
-        for name in names:
-            ask(limiter, 0, group=name)
-        limiter.set_policies(snapshot_of(gold(100, "g7")), ms(0))
-        assert [state.key for state in limiter.states()] == [key("g7")]
-        assert limiter.state(key("g8")) is None
-        work(limiter, 0)
-        limiter.set_policies(snapshot_of(*(gold(100, name) for name in names)), ms(0))
-        ask(limiter, 0, group="g8")
-        assert [state.key.group for state in limiter.states()] == ["g7", "g8"]
+def test_a_debt_is_paid_at_the_rate_in_force_and_not_at_that_of_the_asking(
+    limiter_of: LimiterOf,
+) -> None:
+    limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
+    assert ask(limiter, 0, 75).granted
+    limiter.set_policies(snapshot_of(gold(10), orders="gold"), ms(100))
+    # 25 left, 50 owed; 10 of it were paid at 100/s, the rest is at 10/s.
+    assert ask(limiter, 200).retry_after_ms == 4000
 
 
-class TestLimits:
-    def test_each_topic_has_a_bucket_of_its_own_under_a_namespaces_limit(
-        self, limiter_of: LimiterOf
-    ) -> None:
-        limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        limiter = limiter_of(PolicySnapshot(limits=limits))
-        assert ask(limiter, 0, 25).granted
-        assert not ask(limiter, 0).granted
-        assert ask(limiter, 0, 25, topic=f"{TOPIC}2").granted
-        assert ask(limiter, 0, 25, topic=PARTITION).granted
+def test_groups_that_are_gone_are_gone_at_once_and_let_go_when_the_plane_says_so(
+    limiter_of: LimiterOf,
+) -> None:
+    names = [f"g{number}" for number in range(300)]
+    limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
+    for name in names:
+        ask(limiter, 0, group=name)
+    limiter.set_policies(snapshot_of(gold(100, "g7")), ms(0))
+    assert [state.key for state in limiter.states()] == [key("g7")]
+    assert limiter.state(key("g8")) is None
+    work(limiter, 0)
+    limiter.set_policies(snapshot_of(*(gold(100, name) for name in names)), ms(0))
+    ask(limiter, 0, group="g8")
+    assert [state.key.group for state in limiter.states()] == ["g7", "g8"]
 
-    @pytest.mark.parametrize("is_set_again", [False, True])
-    def test_a_removed_limit_that_a_request_noticed_first_is_no_work(
-        self, limiter_of: LimiterOf, *, is_set_again: bool
-    ) -> None:
-        limited = PolicySnapshot(
-            limits=Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        )
-        limiter = limiter_of(limited, BucketBounds(limits_per_new=0))
+
+def test_each_topic_has_a_bucket_of_its_own_under_a_namespaces_limit(limiter_of: LimiterOf) -> None:
+    limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
+    limiter = limiter_of(PolicySnapshot(limits=limits))
+    assert ask(limiter, 0, 25).granted
+    assert not ask(limiter, 0).granted
+    assert ask(limiter, 0, 25, topic=f"{TOPIC}2").granted
+    assert ask(limiter, 0, 25, topic=PARTITION).granted
+
+
+@pytest.mark.parametrize("is_set_again", [False, True])
+def test_a_removed_limit_that_a_request_noticed_first_is_no_work(
+    limiter_of: LimiterOf, *, is_set_again: bool
+) -> None:
+    limited = PolicySnapshot(limits=Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))}))
+    limiter = limiter_of(limited, BucketBounds(limits_per_new=0))
+    assert ask(limiter, 0, 75).granted
+    limiter.set_policies(PolicySnapshot(), ms(0))
+    assert ask(limiter, 0).limited_by is None
+    if is_set_again:
+        limiter.set_policies(limited, ms(0))
         assert ask(limiter, 0, 75).granted
         limiter.set_policies(PolicySnapshot(), ms(0))
-        assert ask(limiter, 0).limited_by is None
-        if is_set_again:
-            limiter.set_policies(limited, ms(0))
-            assert ask(limiter, 0, 75).granted
-            limiter.set_policies(PolicySnapshot(), ms(0))
-        work(limiter, 0)
-        assert ask(limiter, 0, 1000).granted
+    work(limiter, 0)
+    assert ask(limiter, 0, 1000).granted
 
-    def test_a_full_table_lets_full_buckets_go_and_keeps_debt(self, limiter_of: LimiterOf) -> None:
-        bounds = BucketBounds(limits_kept=5)
-        limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        snapshot = PolicySnapshot(limits=limits)
-        limiter = limiter_of(snapshot, bounds)
-        assert ask(limiter, 0, 225).granted
-        for number in range(100):
-            ask(limiter, 0, topic=f"{TOPIC}{number}")
-        limiter.set_policies(snapshot, ms(100))
-        for number in range(100, 130):
-            ask(limiter, 100, topic=f"{TOPIC}{number}")
-        # The debtor is still there, though ten times as many came and went.
-        assert ask(limiter, 100).retry_after_ms == 1910
+
+def test_a_full_table_lets_full_buckets_go_and_keeps_debt(limiter_of: LimiterOf) -> None:
+    bounds = BucketBounds(limits_kept=5)
+    limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
+    snapshot = PolicySnapshot(limits=limits)
+    limiter = limiter_of(snapshot, bounds)
+    assert ask(limiter, 0, 225).granted
+    for number in range(100):
+        ask(limiter, 0, topic=f"{TOPIC}{number}")
+    limiter.set_policies(snapshot, ms(100))
+    for number in range(100, 130):
+        ask(limiter, 100, topic=f"{TOPIC}{number}")
+    # The debtor is still there, though ten times as many came and went.
+    assert ask(limiter, 100).retry_after_ms == 1910
 
 
 class Namespace(str):

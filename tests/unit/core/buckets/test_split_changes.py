@@ -17,17 +17,12 @@ from tests.unit.core.buckets.split_house import (
 )
 
 
-class TestChanges:
-    def test_even_becomes_proportional_with_tokens_and_debt(self) -> None:
-        house = House(gold(EVEN))
-        house.ask(B, 0)
-        house.ask(A, 1000)
-        before = [
-            part.remaining(Dimension.MESSAGES, START) for part in parts_of(house.split(), START)
-        ]
-        house.put(gold(PROPORTIONAL))
-        after = [
-            part.remaining(Dimension.MESSAGES, START) for part in parts_of(house.split(), START)
-        ]
-        assert (house.split().mode, after) == (PROPORTIONAL, before)
-        assert not house.ask(A).granted
+def test_even_becomes_proportional_with_tokens_and_debt() -> None:
+    house = House(gold(EVEN))
+    house.ask(B, 0)
+    house.ask(A, 1000)
+    before = [part.remaining(Dimension.MESSAGES, START) for part in parts_of(house.split(), START)]
+    house.put(gold(PROPORTIONAL))
+    after = [part.remaining(Dimension.MESSAGES, START) for part in parts_of(house.split(), START)]
+    assert (house.split().mode, after) == (PROPORTIONAL, before)
+    assert not house.ask(A).granted
