@@ -40,11 +40,7 @@ def port_is_taken(_: Path, stack: ExitStack) -> dict[str, str]:
 FAULTS: dict[str, Callable[[Path, ExitStack], dict[str, str]]] = {
     "log is written": log_is_written,
     "port is taken": port_is_taken,
-    "socket is a file": lambda folder, _: {"HTTP__UNIX_SOCKET": file_in(folder)},
     "host is unknown": lambda *_: {"HTTP__PROBE_LISTEN": "no.such.host.invalid:7700"},
-    "certificate is none": lambda folder, _: dict.fromkeys(
-        ("HTTP__TLS_CERT", "HTTP__TLS_KEY"), file_in(folder)
-    ),
     "tokens are a folder": lambda folder, _: {"HTTP__TOKENS_FILE": str(folder)},
     "groups are empty": lambda folder, _: {"POLICIES__FILE": file_in(folder)},
     "no token for Pulsar": lambda folder, _: {"EXCHANGE__TOKEN_FILE": str(folder / "none")},

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
+from rgd.core.buckets.decision import Decision, Level, Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.model import Attachments, Group, GroupKey, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
+from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Nanos, to_milli
 from tests.support.limiter_alone import numbered
-from tests.support.there import there
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -131,37 +130,6 @@ def test_what_is_refused_takes_nothing_from_any_bucket(
             assert tokens(limiter, now) == before
 
 
-@given(snapshot=snapshots(), asks=ASKS)
-def test_asking_again_after_retry_after_succeeds(snapshot: PolicySnapshot, asks: list[Ask]) -> None:
-    limiter, now = full_limiter(snapshot), 0
-    for ask in asks:
-        request = Request(
-            messages=ask.messages,
-            bytes=ask.bytes,
-            namespace=NAMESPACE,
-            topic=TOPIC,
-            partial=ask.partial,
-        )
-        answer = limiter.acquire(request, Nanos(now))
-        if isinstance(answer, Decision) and not answer.granted:
-            now += answer.retry_after_ms * NS_PER_MS
-            again = limiter.acquire(request, Nanos(now))
-            assert isinstance(again, Decision)
-            assert again.granted
-
-
-@given(messages=st.integers(1, 100))
-def test_a_group_that_is_attached_three_times_is_charged_once(messages: int) -> None:
-    gold = Group("gold", Limit(Rates(to_milli(1000))))
-    snapshot = PolicySnapshot(
-        {"gold": gold}, Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"})
-    )
-    limiter = full_limiter(snapshot)
-    limiter.acquire(Request(messages=messages, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
-    state = there(limiter.state(GroupKey("gold", Kind.PUBLISH)))
-    assert state.remaining(Dimension.MESSAGES, Nanos(0)) == 250 - messages
-
-
 def test_the_most_stringent_level_is_named() -> None:
     snapshot = PolicySnapshot(
         {"gold": Group("gold", Limit(Rates(to_milli(100))))},
@@ -177,35 +145,6 @@ def test_the_most_stringent_level_is_named() -> None:
     assert refused.group is None
 
 
-def test_a_shadow_group_counts_and_refuses_nothing() -> None:
-    snapshot = PolicySnapshot(
-        {"gold": Group("gold", Limit(Rates(to_milli(10))), shadow=True)},
-        Attachments(namespaces={NAMESPACE: "gold"}),
-    )
-    limiter = full_limiter(snapshot)
-    for _ in range(10):
-        answer = limiter.acquire(Request(messages=5, namespace=NAMESPACE), Nanos(0))
-        assert isinstance(answer, Decision)
-        assert answer.granted
-    state = there(limiter.state(GroupKey("gold", Kind.PUBLISH)))
-    # One was granted from the full bucket, on debt; nine would have been refused.
-    assert state.shadow_refused.messages == 45
-
-
-def test_a_request_above_ten_seconds_of_the_quota_is_too_large() -> None:
-    snapshot = PolicySnapshot(
-        {"gold": Group("gold", Limit(Rates(to_milli(10))))},
-        Attachments(namespaces={NAMESPACE: "gold"}),
-    )
-    limiter = full_limiter(snapshot)
-    assert limiter.acquire(Request(messages=101, namespace=NAMESPACE), Nanos(0)) == TooLarge(
-        Level.RESOURCE_GROUP, "gold", Dimension.MESSAGES, 100
-    )
-    whole = limiter.acquire(Request(messages=100, namespace=NAMESPACE), Nanos(0))
-    assert isinstance(whole, Decision)
-    assert whole.granted
-
-
 def test_a_blocked_group_refuses_and_says_one_round() -> None:
     snapshot = PolicySnapshot(
         {"gold": Group("gold", blocked=True)}, Attachments(namespaces={NAMESPACE: "gold"})
@@ -214,13 +153,6 @@ def test_a_blocked_group_refuses_and_says_one_round() -> None:
     assert isinstance(answer, Decision)
     assert not answer.granted
     assert answer.retry_after_ms == SETTINGS.round_ms
-
-
-def test_a_name_that_nobody_attached_is_granted_and_counted() -> None:
-    limiter = full_limiter(PolicySnapshot())
-    answer = limiter.acquire(Request(messages=7, namespace=NAMESPACE), Nanos(0))
-    assert answer == Decision(granted=True, messages=7, bytes=0, governed=False)
-    assert limiter.ungoverned_total == 2
 
 
 def tokens(limiter: Limiter, now: int) -> list[int]:

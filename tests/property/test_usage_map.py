@@ -7,7 +7,6 @@ covered: a network with time (tests/simulation).
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -60,15 +59,6 @@ def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
         if not row.is_idle:
             after[key] = row
     return after
-
-
-@given(
-    st.lists(rows, unique_by=lambda row: (row.group, row.kind)), st.randoms(use_true_random=False)
-)
-def test_the_hash_knows_no_order(told: list[UsageRow], dice: Random) -> None:
-    shuffled = told.copy()
-    dice.shuffle(shuffled)
-    assert advertised_hash(shuffled) == advertised_hash(told)
 
 
 @st.composite
@@ -134,18 +124,3 @@ def test_whatever_is_lost_doubled_or_overtaken_one_answer_makes_all_maps_the_sam
         assert [dict(one.usage.rows_of(broker)) for one in receivers] == [whole] * 2
     for key in KEYS:
         assert receivers[0].shares(key) == receivers[1].shares(key)
-
-
-@given(st.data())
-def test_the_order_in_which_brokers_are_heard_changes_no_share(data: st.DataObject) -> None:
-    said = [data.draw(reports_of(broker)) for broker in BROKERS]
-    one, other = receiver(), receiver()
-    for report in (report for reports in said for report in reports):
-        one.handle(MessageReceived(BEGIN, report))
-    queues = [list(reports) for reports in said]
-    while any(queues):
-        queue = data.draw(st.sampled_from([queue for queue in queues if queue]))
-        other.handle(MessageReceived(BEGIN, queue.pop(0)))
-    for key in KEYS:
-        assert one.shares(key) == other.shares(key)
-        assert one.usage.rows(key) == other.usage.rows(key)

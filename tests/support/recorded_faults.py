@@ -15,12 +15,12 @@ import shutil
 import signal
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import aiohttp
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.app.demo.cluster import Daemon
@@ -98,18 +98,13 @@ class Scene:
         token: str = TOKEN,
     ) -> str:
         """What a daemon answers, the first one unless it is named, whatever its status."""
-        base = (of or self.daemons[0]).base
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        request = urllib.request.Request(f"{base}{path}", body, headers, method=method)
-
-        def ask() -> str:
-            try:
-                with urllib.request.urlopen(request, timeout=SOON_S) as answer:
-                    return str(answer.read().decode())
-            except urllib.error.HTTPError as error:
-                return error.read().decode()
-
-        return await asyncio.to_thread(ask)
+        url = f"{(of or self.daemons[0]).base}{path}"
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.request(method or ("POST" if body else "GET"), url, data=body) as answer,
+        ):
+            return await answer.text()
 
 
 def page_of(text: str) -> Page:

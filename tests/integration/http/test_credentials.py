@@ -261,17 +261,3 @@ async def test_a_request_is_under_way_while_its_body_comes(door: Door, ends: str
         writer.write(CHUNKED_LONG[1000:])
         assert len((await read_answer(reader)).json) == 1000
         assert await reader.read() == b""
-
-
-@pytest.mark.parametrize("content", [None, "no certificates"])
-async def test_an_authority_that_cannot_be_used_is_named(
-    tmp_path: Path, certificate: tuple[Path, Path], content: str | None
-) -> None:
-    authority = tmp_path / "ca.pem"
-    if content is not None:
-        authority.write_text(content)
-    cert, key = certificate
-    given = HttpSettings(port=0, tls_cert=cert, tls_key=key, tls_client_ca=authority)
-    with pytest.raises(Exception, match=r"http\.tls_client_ca: expected PEM"):
-        async with open_door(given):
-            pass

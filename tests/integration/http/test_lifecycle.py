@@ -42,24 +42,25 @@ async def test_port_0_takes_a_free_port(door: Door) -> None:
     assert (await door.call("GET", "/healthz")).status == 200
 
 
-async def test_a_port_in_use_is_one_line_with_the_remedy(door: Door) -> None:
-    second = server_of(HttpSettings(port=door.server.port))
-
+async def refused(settings: HttpSettings) -> str:
+    """Why a server cannot be opened, in one line."""
     with pytest.raises(Unavailable) as caught:
-        await second.open()
-
+        await server_of(settings).open()
     told = str(caught.value)
-    assert told == (
+    assert "\n" not in told
+    return told
+
+
+async def test_a_port_in_use_is_one_line_with_the_remedy(door: Door) -> None:
+    assert await refused(HttpSettings(port=door.server.port)) == (
         f"http.listen: 127.0.0.1:{door.server.port}: it is in use; "
         "stop what listens there or choose another"
     )
 
 
 async def test_an_address_that_is_not_ours_is_one_line() -> None:
-    server = server_of(HttpSettings(host="192.0.2.1", port=0, insecure=True))
-
-    with pytest.raises(Unavailable, match=r"^http\.listen: 192\.0\.2\.1:0: cannot listen there"):
-        await server.open()
+    told = await refused(HttpSettings(host="192.0.2.1", port=0, insecure=True))
+    assert told.startswith("http.listen: 192.0.2.1:0: cannot listen there")
 
 
 async def test_closing_frees_the_port_and_may_be_done_twice() -> None:
@@ -146,31 +147,23 @@ async def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
 async def test_a_live_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "rgd.sock"
     async with open_door(HttpSettings(port=0, unix_socket=path)):
-        second = server_of(HttpSettings(port=0, unix_socket=path))
-        with pytest.raises(Unavailable, match=r"^http\.unix_socket: .*rgd\.sock: it is in use"):
-            await second.open()
-
+        told = await refused(HttpSettings(port=0, unix_socket=path))
+        assert told.startswith(f"http.unix_socket: {path}: it is in use")
         assert await get_over(path) == 200
 
 
 async def test_a_file_in_the_sockets_place_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("precious")
-
-    with pytest.raises(Unavailable, match="there is a file that is no socket"):
-        await server_of(HttpSettings(port=0, unix_socket=path)).open()
-
+    told = await refused(HttpSettings(port=0, unix_socket=path))
+    assert "there is a file that is no socket" in told
     assert path.read_text() == "precious"
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/rgd.sock", "x" * 120])
 async def test_a_socket_that_cannot_be_made_is_one_line(tmp_path: Path, name: str) -> None:
-    server = server_of(HttpSettings(port=0, unix_socket=tmp_path / name))
-
-    with pytest.raises(Unavailable, match=r"^http\.unix_socket: ") as caught:
-        await server.open()
-
-    assert "\n" not in str(caught.value)
+    told = await refused(HttpSettings(port=0, unix_socket=tmp_path / name))
+    assert told.startswith("http.unix_socket: ")
 
 
 async def test_a_socket_that_another_took_over_is_not_removed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import logging
 import ssl
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -228,18 +229,18 @@ async def test_tls_is_spoken_with_the_certificate(certificate: tuple[Path, Path]
             await door.send("GET", "/healthz")  # plain HTTP
 
 
+@pytest.mark.parametrize("setting", ["tls_cert", "tls_client_ca"])
 @pytest.mark.parametrize("content", [None, b"no certificate"])
 async def test_a_certificate_that_cannot_be_used_is_named(
-    tmp_path: Path, content: bytes | None
+    tmp_path: Path, certificate: tuple[Path, Path], setting: str, content: bytes | None
 ) -> None:
-    cert = tmp_path / "cert.pem"
+    bad = tmp_path / "bad.pem"
     if content is not None:
-        cert.write_bytes(content)
-    server = HttpServer(
-        SmallDaemon(), HttpSettings(port=0, tls_cert=cert, tls_key=cert), metrics=metrics
-    )
+        bad.write_bytes(content)
+    given: dict[str, Any] = {"tls_cert": certificate[0], "tls_key": certificate[1]} | {setting: bad}
+    server = HttpServer(SmallDaemon(), HttpSettings(port=0, **given), metrics=metrics)
 
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=r"expected.* PEM") as caught:
         await server.open()
 
-    assert [fault.key for fault in caught.value.faults] == ["http.tls_cert"]
+    assert [fault.key for fault in caught.value.faults] == [f"http.{setting}"]
