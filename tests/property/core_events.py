@@ -37,15 +37,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
-from rgd.core.units import (
-    COUNT_MAX,
-    MILLI,
-    NS_PER_MS,
-    NS_PER_S,
-    QUOTA_MAX,
-    Kind,
-    Pair,
-)
+from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, NS_PER_S, QUOTA_MAX, Kind, Pair
 from tests.support.columns import advertised_hash
 
 ME: Final = Sender("b1", 5)

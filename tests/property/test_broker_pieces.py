@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from rgd.core.bounds import Bounds, RoundBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
-from rgd.core.broker.events import (
-    Event,
-    MessageReceived,
-    PoliciesChanged,
-    Started,
-    Stopping,
-    Woken,
-)
+from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Stopping, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Hello, Report, Sender

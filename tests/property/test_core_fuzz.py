@@ -44,28 +44,11 @@ from rgd.core.broker.events import (
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, OverBacklog, PoliciesUnknown, Request, TooLarge
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.messages import (
-    Message,
-    Report,
-    RoundRecord,
-)
-from rgd.core.policies.model import (
-    GroupKey,
-    OnUnknown,
-    SharePolicyName,
-)
+from rgd.core.exchange.messages import Message, Report, RoundRecord
+from rgd.core.policies.model import GroupKey, OnUnknown, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.stock.messages import StockReport
-from rgd.core.units import (
-    COUNT_MAX,
-    NS_PER_MS,
-    RATE_MAX,
-    WAIT_MS_MAX,
-    Dimension,
-    Kind,
-    Nanos,
-    Pair,
-)
+from rgd.core.units import COUNT_MAX, NS_PER_MS, RATE_MAX, WAIT_MS_MAX, Dimension, Kind, Nanos, Pair
 from rgd.wire.codec import decode, encode
 from rgd.wire.frame import Entry
 from rgd.wire.log_records import LogEncoder, LogReader

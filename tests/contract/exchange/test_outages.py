@@ -13,12 +13,7 @@ import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import (
-    TIMEOUT_S,
-    PulsarBackend,
-    begun,
-    until,
-)
+from tests.contract.exchange.backends import TIMEOUT_S, PulsarBackend, begun, until
 from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow

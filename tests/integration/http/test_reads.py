@@ -19,13 +19,7 @@ from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.telemetry import Telemetry
-from rgd.core.backlog.model import (
-    Ledger,
-    Position,
-    Source,
-    SubscriptionBacklog,
-    TopicBacklog,
-)
+from rgd.core.backlog.model import Ledger, Position, Source, SubscriptionBacklog, TopicBacklog
 from rgd.core.broker.events import MessageReceived, Started, Woken
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns

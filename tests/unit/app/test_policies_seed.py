@@ -16,13 +16,7 @@ from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
-from tests.support.policy_tables import (
-    following,
-    gold,
-    table,
-    until,
-    write,
-)
+from tests.support.policy_tables import following, gold, table, until, write
 
 #: As many as one groups file must be able to name.
 MANY = 100_000

@@ -13,12 +13,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from rgd.app.policies import stock as stock_module
-from rgd.app.policies.stock import (
-    Origins,
-    PulsarAdminPolicies,
-    hash_of,
-    snapshot_of,
-)
+from rgd.app.policies.stock import Origins, PulsarAdminPolicies, hash_of, snapshot_of
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import (
     Attachments,

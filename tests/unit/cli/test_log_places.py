@@ -13,13 +13,7 @@ from rgd.adapters.usagelog.inspecting import segments_at
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.wire.segment import SegmentReader, Stored
 from tests.support.tiers import S3Server, s3_environment
-from tests.unit.adapters.usagelog.logs import (
-    T0,
-    payload_of,
-    pendings,
-    segments_in,
-    write_log,
-)
+from tests.unit.adapters.usagelog.logs import T0, payload_of, pendings, segments_in, write_log
 from tests.unit.cli.conftest import Rgd
 
 COUNT = 100

@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from rgd.config.groups import load_groups
-from rgd.core.policies.model import (
-    BacklogAction,
-    BacklogQuota,
-    BacklogQuotas,
-    Group,
-    Limit,
-)
+from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import QUOTA_MAX
 from tests.support.cases import cases

@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 from rgd.config.groups import load_groups
-from rgd.core.policies.model import (
-    Limits,
-    LocalLimit,
-    Rates,
-)
+from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.wire.policies import policies_hash
 from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC

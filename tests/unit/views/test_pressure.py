@@ -8,11 +8,7 @@ from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.views.live import members_view
 from rgd.views.live_model import GoneView
-from rgd.views.pressure import (
-    Pressure,
-    coloured_of,
-    table_of,
-)
+from rgd.views.pressure import Pressure, coloured_of, table_of
 from tests.unit.core.values import key, ms, rates, report, usage
 from tests.unit.views.conftest import START
 

@@ -14,10 +14,7 @@ from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sen
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import codec, keys
-from rgd.wire.errors import (
-    Reason,
-    WireError,
-)
+from rgd.wire.errors import Reason, WireError
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.usage_pb2 import Message as MessageProto
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto

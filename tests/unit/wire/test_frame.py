@@ -12,11 +12,7 @@ import pytest
 
 from rgd.errors import Unavailable
 from rgd.wire import frame
-from rgd.wire.errors import (
-    ChecksumMismatch,
-    Reason,
-    WireError,
-)
+from rgd.wire.errors import ChecksumMismatch, Reason, WireError
 from rgd.wire.frame import BrokerEntryMetadata, Entry, decode_entry, encode_entry
 from tests.support import wire_values
 from tests.support.cases import cases, refused

@@ -45,14 +45,7 @@ from rgd.core.shares.model import PPM
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair, to_units
 from rgd.ports.answers import Health
 from rgd.ports.exchange import ExchangeDown
-from rgd.views.model import (
-    BrokerView,
-    ExplainView,
-    GroupView,
-    KindView,
-    RatesView,
-    RowView,
-)
+from rgd.views.model import BrokerView, ExplainView, GroupView, KindView, RatesView, RowView
 from tests.support.limiter_alone import LimiterAlone, whole
 
 #: When a small daemon begins, ms since 1970.

@@ -2,10 +2,7 @@
 
 import pytest
 
-from rgd.adapters.http.answers import (
-    FIELD_INTEGER_MAX,
-    refusal_headers,
-)
+from rgd.adapters.http.answers import FIELD_INTEGER_MAX, refusal_headers
 from rgd.core.buckets.decision import Decision, Level
 from rgd.core.units import Dimension, Kind
 

@@ -5,12 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rgd.adapters.http.connection_limits import (
-    Admission,
-    ConnectionLimits,
-    Refused,
-    caller_of,
-)
+from rgd.adapters.http.connection_limits import Admission, ConnectionLimits, Refused, caller_of
 
 
 class Client:

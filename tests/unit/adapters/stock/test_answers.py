@@ -11,13 +11,7 @@ import msgspec
 import pytest
 
 from rgd.adapters.stock import answers
-from rgd.core.policies.model import (
-    BacklogAction,
-    BacklogQuota,
-    BacklogQuotas,
-    LocalLimit,
-    Rates,
-)
+from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, LocalLimit, Rates
 from rgd.ports.stock import StockNamespace, StockRefused
 from tests.support.cases import cases
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.stock import backlog_answers as answers
-from rgd.core.backlog.model import (
-    TOPIC_LEDGERS_MAX,
-    TOPIC_SUBSCRIPTIONS_MAX,
-    Ledger,
-    Position,
-)
+from rgd.core.backlog.model import TOPIC_LEDGERS_MAX, TOPIC_SUBSCRIPTIONS_MAX, Ledger, Position
 from rgd.ports.stock import StockRefused
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "backlog_recorded.json").read_text())

@@ -17,10 +17,7 @@ from rgd.adapters.usagelog import tiering
 from rgd.adapters.usagelog.reader import read_entries
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tier_state import TierLag, TierState, lag_of
-from rgd.adapters.usagelog.tiering import (
-    TierDeleted,
-    Uploader,
-)
+from rgd.adapters.usagelog.tiering import TierDeleted, Uploader
 from rgd.errors import RgdError
 from rgd.storage.errors import TierConflict, TierDown
 from rgd.storage.manifest import ClosedSegment, TieredSegment

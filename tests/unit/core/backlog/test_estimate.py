@@ -2,12 +2,7 @@
 
 import pytest
 
-from rgd.core.backlog.estimate import (
-    keep_by_message_age,
-    keep_by_size,
-    oldest_of,
-    unacknowledged,
-)
+from rgd.core.backlog.estimate import keep_by_message_age, keep_by_size, oldest_of, unacknowledged
 from rgd.core.backlog.model import Position, SubscriptionBacklog
 from tests.support.there import there
 from tests.unit.core.backlog.topics import READ_S, ledger, report, sub

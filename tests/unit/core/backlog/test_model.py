@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from rgd.core.backlog.model import (
-    TOPIC_LEDGERS_MAX,
-    TOPIC_SUBSCRIPTIONS_MAX,
-    check_backlog,
-)
+from rgd.core.backlog.model import TOPIC_LEDGERS_MAX, TOPIC_SUBSCRIPTIONS_MAX, check_backlog
 from rgd.core.errors import InvalidBacklog, InvalidName
 from tests.unit.core.backlog.topics import ledger, report, sub
 

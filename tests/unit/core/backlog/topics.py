@@ -2,13 +2,7 @@
 
 from dataclasses import replace
 
-from rgd.core.backlog.model import (
-    Ledger,
-    Position,
-    Source,
-    SubscriptionBacklog,
-    TopicBacklog,
-)
+from rgd.core.backlog.model import Ledger, Position, Source, SubscriptionBacklog, TopicBacklog
 from rgd.core.backlog.quota import Blocked
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore

@@ -9,14 +9,7 @@ from typing import Any
 
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Effect, Publish, Remember
-from rgd.core.broker.events import (
-    Event,
-    MessageReceived,
-    PoliciesChanged,
-    Started,
-    Stopping,
-    Woken,
-)
+from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Stopping, Woken
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request

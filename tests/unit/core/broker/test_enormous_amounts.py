@@ -7,14 +7,7 @@ sequence of such requests (tests/property/test_core_fuzz.py).
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import LevelState
 from rgd.core.policies.model import Rates
-from rgd.core.units import (
-    COUNT_MAX,
-    MILLI,
-    NS_PER_MS,
-    QUOTA_MAX,
-    WAIT_MS_MAX,
-    Nanos,
-)
+from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, QUOTA_MAX, WAIT_MS_MAX, Nanos
 from tests.unit.core.values import BUCKETS
 
 

@@ -12,12 +12,7 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
-from rgd.core.broker.events import (
-    GroupsAsked,
-    GroupsResumed,
-    MessageReceived,
-    PoliciesChanged,
-)
+from rgd.core.broker.events import GroupsAsked, GroupsResumed, MessageReceived, PoliciesChanged
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings

@@ -7,14 +7,7 @@ from typing import Final
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.split import SplitShare, TopicPart
-from rgd.core.policies.model import (
-    Attachments,
-    Group,
-    Limit,
-    Limits,
-    Rates,
-    TopicSplit,
-)
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Kind, Nanos
 from tests.support.limiter_alone import LimiterAlone

@@ -14,13 +14,7 @@ from typing_extensions import override
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import FORMER_PARTS, Limiter
-from rgd.core.policies.model import (
-    Attachments,
-    Group,
-    Limit,
-    Limits,
-    LocalLimit,
-)
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.policies.table import TableWriter
 from rgd.core.units import Nanos

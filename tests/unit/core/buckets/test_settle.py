@@ -11,14 +11,7 @@ from rgd.core.buckets.level import LevelState
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.unsettled import RECENT_NS
-from rgd.core.policies.model import (
-    Attachments,
-    Group,
-    Limit,
-    Limits,
-    LocalLimit,
-    TopicSplit,
-)
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Kind, Nanos, Pair
 from tests.support.limiter_alone import numbered

@@ -9,16 +9,7 @@ import pytest
 
 from rgd.core.buckets.split import IDLE_ROUNDS
 from rgd.core.units import Pair
-from tests.unit.core.buckets.split_house import (
-    EVEN,
-    PROPORTIONAL,
-    A,
-    B,
-    C,
-    House,
-    gold,
-    parts_of,
-)
+from tests.unit.core.buckets.split_house import EVEN, PROPORTIONAL, A, B, C, House, gold, parts_of
 from tests.unit.core.values import key
 
 

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rgd.core.demand.estimator import (
-    STEP_SIGMAS,
-    Estimates,
-    History,
-    Seen,
-    end_round,
-    report_early,
-)
+from rgd.core.demand.estimator import STEP_SIGMAS, Estimates, History, Seen, end_round, report_early
 from rgd.core.demand.marks import Floats
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.units import MILLI, NS_PER_S

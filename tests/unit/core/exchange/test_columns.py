@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.exchange.columns import (
-    NO_SHARES,
-    ShareColumns,
-)
+from rgd.core.exchange.columns import NO_SHARES, ShareColumns
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import COUNT_MAX, Kind, Pair

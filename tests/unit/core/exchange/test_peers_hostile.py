@@ -6,13 +6,7 @@ Not covered: what the broker does about each (tests/unit/core/broker/test_member
 from dataclasses import replace
 
 from rgd.core.exchange.messages import Claim, Sender
-from rgd.core.exchange.peers import (
-    LATE_NS,
-    REACH_A_MS,
-    REACH_SLACK,
-    Peers,
-    Receipt,
-)
+from rgd.core.exchange.peers import LATE_NS, REACH_A_MS, REACH_SLACK, Peers, Receipt
 from rgd.core.units import NS_PER_MS, Nanos
 from tests.unit.core.values import ms, report
 

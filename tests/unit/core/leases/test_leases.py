@@ -15,13 +15,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
 from rgd.core.leases import model
 from rgd.core.leases.leases import LeaseEvent, Leases
-from rgd.core.leases.model import (
-    LeaseAnswer,
-    LeaseRequest,
-    Renewal,
-    TooManyLeases,
-    UnknownLease,
-)
+from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal, TooManyLeases, UnknownLease
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair

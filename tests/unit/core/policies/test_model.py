@@ -5,10 +5,7 @@ Not covered: files and bodies that carry the numbers (rgd.config, rgd.adapters.h
 
 import pytest
 
-from rgd.core.policies.model import (
-    Rate,
-    rate_of,
-)
+from rgd.core.policies.model import Rate, rate_of
 from rgd.core.units import MILLI, QUOTA_MAX
 
 

@@ -4,11 +4,7 @@ Not covered: how a limit is reckoned with (tests/unit/core/buckets), groups (tes
 """
 
 from rgd.core.policies.model import NOT_SET, UNLIMITED, Limits, LocalLimit, Rates
-from rgd.core.policies.precedence import (
-    Scope,
-    Scoped,
-    topic_limit,
-)
+from rgd.core.policies.precedence import Scope, Scoped, topic_limit
 from rgd.core.units import Kind
 from tests.support.cases import cases
 from tests.unit.core.values import NAMESPACE, TOPIC

@@ -14,12 +14,7 @@ from rgd.core.policies.model import (
     Limits,
     LocalLimit,
 )
-from rgd.core.policies.records import (
-    PolicyRecord,
-    PolicyRecords,
-    Value,
-    records_of,
-)
+from rgd.core.policies.records import PolicyRecord, PolicyRecords, Value, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC, rates
 

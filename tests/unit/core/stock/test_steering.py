@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from rgd.core.stock.steering import (
-    evened,
-    is_hungry,
-)
+from rgd.core.stock.steering import evened, is_hungry
 
 GROUP = np.array([0, 0, 0, 1])
 IS_STOCK = np.array([True, False, True, False])
