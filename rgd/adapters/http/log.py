@@ -104,12 +104,12 @@ class Log:
         view = await self._door.entries(self._start(query), query.limit, expose=expose)
         return json_reply(view)
 
-    @read("/v1/log/cursors", ArrayOf(CursorView))
+    @read("/v1/log/cursors", ArrayOf(CursorView), 404)
     async def cursors(self, _call: Call) -> Reply:
         """How far the readers of the usage log have come, and what they hold back."""
         return json_reply(self._door.cursors())
 
-    @change("PUT", CURSOR, 409, shown=CursorView, body=CursorBody)
+    @change("PUT", CURSOR, 404, 409, shown=CursorView, body=CursorBody)
     async def acknowledge(self, call: Call) -> Reply:
         """Acknowledge entries of the usage log: retention need not wait for them."""
         name = check_entity(call.path["cursor"], "cursor")

@@ -89,6 +89,10 @@ UNKNOWN = (
     "/none/renew",
     "/none/release",
     "/check/below",
+    # This door has no usage log.
+    "/log/entries",
+    "/log/cursors",
+    "/cursors/nightly",
 )
 TOPIC_BACKLOG = "/v1/topics/acme/orders/eu/backlog"
 EVICTED = "persistent://acme/orders/eu"
@@ -99,6 +103,10 @@ CALLS.extend(
         ("GET", TOPIC_BACKLOG, None, "read"),
         ("POST", "/v1/backlog", [], "query"),
         ("GET", "/v1/evictions", None, "read"),
+        ("GET", "/v1/log/entries", None, "read"),
+        ("GET", "/v1/log/cursors", None, "read"),
+        ("PUT", "/v1/log/cursors/nightly", {"index": 0}, "admin"),
+        ("DELETE", "/v1/log/cursors/nightly", None, "admin"),
         ("POST", "/v1/evictions", {"topic": EVICTED, "subscription": "all"}, "query"),
     ]
 )
