@@ -53,16 +53,6 @@ def test_an_idle_row_removes_the_broker_from_that_group_alone() -> None:
     assert set(usage_map.rows_of("b1")) == {key("trial")}
 
 
-def test_nothing_is_kept_of_what_is_gone() -> None:
-    usage_map = filled()
-    usage_map.apply(report("b1", full=True))
-    usage_map.remove("b1")
-    usage_map.remove("b2")
-    assert usage_map.brokers() == set()
-    assert usage_map.live == 0
-    usage_map.validate()
-
-
 def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has() -> None:
     usage_map = filled(rows_max=2)
     assert taken(usage_map, report("b1", usage(1, group="third"), usage(11))) == {key()}
