@@ -11,8 +11,7 @@ This broker's own rows are applied as they are read back, so that all brokers' m
 values. `rgd.core.broker.publisher` sends this broker's messages.
 """
 
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import Counter
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
@@ -39,22 +38,6 @@ _DROPPED: Final = {
 }
 
 
-@dataclass(slots=True)
-class _Notes:
-    """What is noted of one broker until it leaves or restarts."""
-
-    #: Whether its full state is held.
-    has_answered: bool = False
-    #: Whether it sent more rows than are kept, and is to be asked again under the policies in force.
-    is_incomplete: bool = False
-    #: Whether its weight is out of bounds.
-    is_overweight: bool = False
-    #: Its policy hash if it is another than this broker's, since when, and whether for too long.
-    policies_hash: int = 0
-    differs_since: Nanos | None = None
-    differs: bool = False
-
-
 class Membership:
     """The peers that this broker has received messages from."""
 
@@ -75,8 +58,6 @@ class Membership:
         self._sharing = sharing
         #: Hash of the policies in force here; 0: not known.
         self.policies_hash = 0
-        #: What is noted of each live broker, this one included: at most `peers_max` and one.
-        self._notes: defaultdict[str, _Notes] = defaultdict(_Notes)
         self.reports_received = 0
         #: How many messages of peers were dropped, by reason.
         self.dropped: Counter[str] = Counter()
@@ -98,7 +79,7 @@ class Membership:
     @property
     def differing(self) -> set[str]:
         """Peers whose policies have differed for longer than `policies_patience_ns`."""
-        return {name for name, notes in self._notes.items() if notes.differs}
+        return {name for name, peer in self._peers.all() if peer.differs}
 
     def receive(self, message: Message, now: Nanos) -> list[Effect]:
         """Apply a message of another broker."""
@@ -121,7 +102,7 @@ class Membership:
             effects += self._take_report(report, now)
         elif isinstance(message, Hello) and receipt is Receipt.JOINED:
             # A broker that has just started has no rows, so its hello is its full state.
-            self._notes[broker].has_answered = True
+            self._peers.member(broker).has_answered = True
         return effects
 
     def read_back(self, report: Report, now: Nanos) -> bool:
@@ -163,8 +144,8 @@ class Membership:
 
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""
-        for name in self._peers.names():
-            self._notes[name].is_incomplete = self._usage.is_partial(name)
+        for name, peer in self._peers.all():
+            peer.is_incomplete = self._usage.is_partial(name)
 
     def forgive(self, now: Nanos) -> None:
         """Restart the expiry time of all peers, because this broker was not receiving."""
@@ -175,8 +156,8 @@ class Membership:
         self._peers.forgive(now)
         # A broker that was isolated from its start knows only the peers that the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
-        for notes in self._notes.values():
-            notes.has_answered = False
+        for _, peer in self._peers.all():
+            peer.has_answered = False
         self._members = 1
 
     @property
@@ -188,7 +169,7 @@ class Membership:
         if not self._awaited and expected <= 1:
             # The number of brokers is unknown, so the wait ends by time.
             return False
-        answered = {name for name, notes in self._notes.items() if notes.has_answered}
+        answered = {name for name, peer in self._peers.all() if peer.has_answered}
         return (
             answered >= self._awaited.union(self._peers.names()) and len(answered) + 1 >= expected
         )
@@ -204,11 +185,12 @@ class Membership:
             raise InvariantBroken(f"rows of {self._usage.brokers() - live}, which are not live")
 
     def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
-        weight = self._peers.weight_of(report.sender.broker)
+        peer = self._peers.member(report.sender.broker)
+        weight = peer.weight
         if not self._peers.advance(report):
             return []
         self.reports_received += 1
-        if self._peers.weight_of(report.sender.broker) != weight:
+        if peer.weight != weight:
             self._sharing.refresh_all(now)
         if self._shard_reader.is_used:
             return self._take_heartbeat(report, now)
@@ -223,7 +205,7 @@ class Membership:
 
     def _take_heartbeat(self, report: Report, now: Nanos) -> list[Effect]:
         """Take a report of a peer whose rows are read in shards."""
-        self._notes[report.sender.broker].has_answered = True
+        self._peers.member(report.sender.broker).has_answered = True
         self._members = max(self._members, report.members)
         return [
             *self._compare_policies(report, now),
@@ -248,20 +230,19 @@ class Membership:
         not ask, because the answers to its hello are on their way.
         """
         broker = report.sender.broker
-        notes = self._notes[broker]
+        peer = self._peers.member(broker)
         if self._holds(report):
-            notes.has_answered = True
+            peer.has_answered = True
             if report.full:
                 self._members = max(self._members, report.members)
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
-        is_soon = notes.is_incomplete or not self._usage.is_partial(broker)
+        is_soon = peer.is_incomplete or not self._usage.is_partial(broker)
         interval_ns = (1 if is_soon else PARTIAL_ROUNDS) * self._settings.round_ns
-        if not self._peers.is_ask_due(broker, now, interval_ns):
+        if peer.asked_at is not None and now - peer.asked_at < interval_ns:
             return []
-        self._peers.asked(broker, now)
-        notes.is_incomplete = False
+        peer.asked_at, peer.is_incomplete = now, False
         ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
@@ -271,27 +252,27 @@ class Membership:
     def _look_at_weight(self, report: Report) -> list[Effect]:
         """Alert once when a peer's weight is out of bounds; the bounded weight counts."""
         broker = report.sender.broker
-        counts, notes = self._peers.weight_of(broker), self._notes[broker]
-        was_overweight, notes.is_overweight = notes.is_overweight, report.weight != counts
-        self.weights_bounded += notes.is_overweight
-        if was_overweight or not notes.is_overweight:
+        peer = self._peers.member(broker)
+        was_overweight, peer.is_overweight = peer.is_overweight, report.weight != peer.weight
+        self.weights_bounded += peer.is_overweight
+        if was_overweight or not peer.is_overweight:
             return []
-        reason = f"it says {report.weight} thousandths, {counts} count"
+        reason = f"it says {report.weight} thousandths, {peer.weight} count"
         return [Alarm(AlarmCode.WEIGHT_BOUNDED, broker, reason)]
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Alert when a peer's policies have differed for `policies_patience_ns`."""
-        notes, its_hash = self._notes[report.sender.broker], report.policies_hash
+        peer, its_hash = self._peers.member(report.sender.broker), report.policies_hash
         # A peer without a policy hash, such as an earlier rgd with a table, counts as equal.
         if its_hash == self.policies_hash or not its_hash or not self.policies_hash:
-            notes.differs, notes.differs_since = False, None
+            peer.differs, peer.differs_since = False, None
             return []
-        if notes.differs_since is None or notes.policies_hash != its_hash:
+        if peer.differs_since is None or peer.policies_hash != its_hash:
             # A peer whose hash changes is loading new policies, so its time starts again.
-            notes.policies_hash, notes.differs_since = its_hash, now
-        if notes.differs or now - notes.differs_since < self._settings.policies_patience_ns:
+            peer.policies_hash, peer.differs_since = its_hash, now
+        if peer.differs or now - peer.differs_since < self._settings.policies_patience_ns:
             return []
-        notes.differs = True
+        peer.differs = True
         return [Alarm(AlarmCode.POLICIES_DIFFER, report.sender.broker)]
 
     def _welcome(self, broker: str, receipt: Receipt, now: Nanos) -> list[Effect]:
@@ -323,4 +304,3 @@ class Membership:
     def _forget(self, broker: str) -> None:
         self._usage.remove(broker)
         self._shard_reader.forget(broker)
-        self._notes.pop(broker, None)

@@ -16,6 +16,7 @@ A goodbye counts at once, and what its sender sends does not until it would have
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -44,8 +45,16 @@ class Peer:
     #: Sequence of the last report received; 0: only a hello so far.
     sequence: int = 0
     weight: int = WEIGHT_ONE
-    #: 0: its policies come from a table.
+    #: Its policy hash if it is another than this broker's, since when, and whether for too long.
     policies_hash: int = 0
+    differs_since: Nanos | None = None
+    differs: bool = False
+    #: Whether its weight is out of bounds.
+    is_overweight: bool = False
+    #: Whether its full state is held.
+    has_answered: bool = False
+    #: Whether it sent more rows than are kept, and is to be asked again under the policies in force.
+    is_incomplete: bool = False
     #: The number of shards that it reads, as far as it announced it.
     shards: int = 1
     #: The previous incarnation, whose late messages are ignored.
@@ -129,7 +138,6 @@ class Peers:
         steps = report.sequence - peer.sequence
         peer.sequence = report.sequence
         peer.weight = bounded_weight(report.weight)
-        peer.policies_hash = report.policies_hash
         peer.claim = report.claim
         return steps
 
@@ -137,18 +145,13 @@ class Peers:
         """How many peers read each number of shards."""
         return Counter(peer.shards for peer in self._peers.values())
 
-    def weight_of(self, broker: str) -> int:
-        """The weight of a live peer."""
-        return self._peers[broker].weight
+    def member(self, broker: str) -> Peer:
+        """A live peer."""
+        return self._peers[broker]
 
-    def is_ask_due(self, broker: str, now: Nanos, interval_ns: int) -> bool:
-        """Whether to ask a broker for its full state, at most once per interval."""
-        asked_at = self._peers[broker].asked_at
-        return asked_at is None or now - asked_at >= interval_ns
-
-    def asked(self, broker: str, now: Nanos) -> None:
-        """Note that a broker is asked for its full state."""
-        self._peers[broker].asked_at = now
+    def all(self) -> Iterable[tuple[str, Peer]]:
+        """All peers by name."""
+        return self._peers.items()
 
     def silent(self, now: Nanos, after_ns: int) -> list[str]:
         """Names of peers that have been silent for longer than `after_ns`."""

@@ -41,12 +41,3 @@ def test_forgiven_everybody_has_all_the_time_again() -> None:
     peers.forgive(ms(2000))
     assert peers.expire(ms(5000), EXPIRY_NS) == []
     assert peers.expire(ms(5001), EXPIRY_NS) == ["b"]
-
-
-def test_a_broker_is_asked_once_an_interval() -> None:
-    peers = heard(ONE, Sender("c", 1))
-    assert peers.is_ask_due("b", ms(500), ms(1000))
-    peers.asked("b", ms(500))
-    assert not peers.is_ask_due("b", ms(1499), ms(1000))
-    assert peers.is_ask_due("c", ms(1499), ms(1000))
-    assert peers.is_ask_due("b", ms(1500), ms(1000))
