@@ -43,8 +43,5 @@ def peers_of(settings: BrokerSettings) -> Peers:
     """The other brokers."""
     # The owner of a name must have time to answer the hello of another daemon of that name.
     listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns)
-    return Peers(
-        grace_ns=listen_ns + 2 * settings.damping_max_ns,
-        late_ns=settings.round_ns + 2 * settings.damping_max_ns,
-        peers_max=settings.peers_max,
-    )
+    grace_ns = listen_ns + 2 * settings.damping_max_ns
+    return Peers(grace_ns, peers_max=settings.peers_max)

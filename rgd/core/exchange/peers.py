@@ -8,8 +8,7 @@ A restart shows as a new incarnation, which at first only claims the name. A liv
 owner would answer at once, and the claimant (a duplicate, configured wrongly)
 would have to leave. The claimant gets the name when it sends something after
 `grace_ns` without a message of the owner. It gets the name at once if the owner has
-yielded it or sent a goodbye. Late messages of a former incarnation are ignored for
-`late_ns`, and so are reports whose sequence was already received.
+yielded it or sent a goodbye. Reports whose sequence was already received are ignored.
 
 A goodbye counts at once, and what its sender sends does not until it would have expired. Sequences that are too far ahead
 (`REACH_A_MS`) and names beyond `peers_max` are refused, so that a member's fault stays small.
@@ -30,9 +29,6 @@ from rgd.core.units import NS_PER_MS, Nanos
 #: shortest allowed `exchange.min_interval_ms` permits, plus as much at once as 10 s of that.
 REACH_A_MS: Final = 2
 REACH_SLACK: Final = 10_000
-
-#: How long after its sender's last message a late one may still arrive, by default.
-LATE_NS: Final = 1_200_000_000
 
 
 @dataclass(slots=True)
@@ -57,8 +53,6 @@ class Peer:
     is_incomplete: bool = False
     #: The number of shards that it reads, as far as it announced it.
     shards: int = 1
-    #: The previous incarnation, whose late messages are ignored.
-    former: int | None = None
     #: When it was last asked for its full state.
     asked_at: Nanos | None = None
     #: When another incarnation began to claim the name.
@@ -75,7 +69,7 @@ class Receipt(Enum):
     RESTARTED = auto()
     #: Sent under the name of another incarnation, which may be live.
     CLAIMED = auto()
-    #: Sent by a former incarnation.
+    #: Sent by one that said goodbye.
     STALE = auto()
     #: The sender yields the name to another daemon; its rows count until that daemon sends.
     YIELDED = auto()
@@ -93,11 +87,8 @@ class Receipt(Enum):
 class Peers:
     """Every other live broker, by name."""
 
-    def __init__(
-        self, grace_ns: int, *, late_ns: int = LATE_NS, peers_max: int = PEERS_MAX
-    ) -> None:
+    def __init__(self, grace_ns: int, *, peers_max: int = PEERS_MAX) -> None:
         self._grace_ns = grace_ns
-        self._late_ns = late_ns
         self._peers_max = peers_max
         self._peers: dict[str, Peer] = {}
         #: Peers that sent a goodbye, kept until they would have expired; at most `peers_max`.
@@ -118,12 +109,9 @@ class Peers:
             return Receipt.CLAIMED
         if peer is None:
             return self._receive_new(sender, now)
-        if peer.claim is not Claim.YIELDED:
-            if sender.incarnation == peer.former and now - peer.since < self._late_ns:
-                return Receipt.STALE
-            if not self._has_won(peer, now):
-                return Receipt.CLAIMED
-        self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=peer.incarnation)
+        if peer.claim is not Claim.YIELDED and not self._has_won(peer, now):
+            return Receipt.CLAIMED
+        self._peers[sender.broker] = Peer(sender.incarnation, now, now)
         return Receipt.RESTARTED
 
     def advance(self, report: Report) -> int:
@@ -219,12 +207,12 @@ class Peers:
     def _receive_new(self, sender: Sender, now: Nanos) -> Receipt:
         """Process a message of a name that no member has at present."""
         left = self._left.get(sender.broker)
-        if left is not None and sender.incarnation in (left.incarnation, left.former):
+        if left is not None and sender.incarnation == left.incarnation:
             return Receipt.STALE
         if len(self._peers) >= self._peers_max:
             return Receipt.EXCESS
-        former = None if left is None else self._left.pop(sender.broker).incarnation
-        self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
+        self._left.pop(sender.broker, None)
+        self._peers[sender.broker] = Peer(sender.incarnation, now, now)
         return Receipt.JOINED
 
     def _is_beyond(self, peer: Peer, report: Report, now: Nanos) -> bool:

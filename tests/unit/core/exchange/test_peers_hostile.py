@@ -6,13 +6,12 @@ Not covered: what the broker does about each (tests/unit/core/broker/test_member
 from dataclasses import replace
 
 from rgd.core.exchange.messages import Claim, Sender
-from rgd.core.exchange.peers import LATE_NS, REACH_A_MS, REACH_SLACK, Peers, Receipt
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.exchange.peers import REACH_A_MS, REACH_SLACK, Peers, Receipt
+from rgd.core.units import Nanos
 from tests.unit.core.values import ms, report
 
 ONE, TWO, THREE = (Sender("b", incarnation) for incarnation in (1, 2, 3))
 GRACE_NS, EXPIRY_NS = ms(100), ms(3000)
-LATE_MS = LATE_NS // NS_PER_MS
 
 
 def heard(sequence: int = 5) -> Peers:
@@ -81,7 +80,7 @@ def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
 def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
     peers = Peers(GRACE_NS, peers_max=10)
     for place in range(100):
-        now = Nanos(place * 2 * (LATE_NS + 1))
+        now = Nanos(place * EXPIRY_NS)
         for sender in (Sender(f"b{place}", 1), Sender(f"b{place}", 2)):
             assert peers.receive(sender, now) is Receipt.JOINED
             assert peers.leave(sender, now)
@@ -114,7 +113,8 @@ def test_a_former_owner_that_lives_on_may_claim_the_name_again() -> None:
     peers = heard()
     say(peers, TWO, 1, 10)
     assert say(peers, TWO, 2, 110) is Receipt.RESTARTED
-    assert say(peers, ONE, 7, 111) is Receipt.STALE
-    # Not stale for ever: the other one fell silent.
-    assert say(peers, ONE, 8, 111 + LATE_MS) is Receipt.CLAIMED
-    assert say(peers, ONE, 9, 211 + LATE_MS) is Receipt.RESTARTED
+    assert say(peers, ONE, 7, 111) is Receipt.CLAIMED
+    assert say(peers, TWO, 3, 200) is Receipt.KNOWN
+    # The other one fell silent.
+    assert say(peers, ONE, 8, 211) is Receipt.CLAIMED
+    assert say(peers, ONE, 9, 311) is Receipt.RESTARTED
