@@ -215,8 +215,8 @@ def _dimension(
 def _leases(read: LevelReading | None) -> LeasesView | None:
     if read is None or read.leases is None:
         return None
-    leases, wants, held = read.leases
-    return LeasesView(leases, RatesView(*map(to_units, wants)), *held)
+    load = read.leases
+    return LeasesView(load.leases, RatesView(*map(to_units, load.wants)), *load.held)
 
 
 def _lately(

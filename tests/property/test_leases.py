@@ -190,9 +190,9 @@ class World:
         for level, load in table.loads.items():
             of_level = [(one, want) for one in live for at, want in one.counted if at is level]
             assert load.leases == len(of_level) > 0
-            assert load.wants_messages == sum(want.messages for _, want in of_level)
-            assert load.held_messages == sum(one.held.messages for one, _ in of_level)
-            assert load.held_bytes == sum(one.held.bytes for one, _ in of_level)
+            assert load.wants.messages == sum(want.messages for _, want in of_level)
+            assert load.held.messages == sum(one.held.messages for one, _ in of_level)
+            assert load.held.bytes == sum(one.held.bytes for one, _ in of_level)
 
 
 STEPS = st.one_of(

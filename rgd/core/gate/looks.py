@@ -20,6 +20,7 @@ from rgd.core.counts.page import Ungoverned
 from rgd.core.gate.local import LocalGate
 from rgd.core.gate.port import Gate
 from rgd.core.leases.leases import LeaseEvent
+from rgd.core.leases.table import Load
 from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Dimension, Kind, Nanos, Pair
 
@@ -103,14 +104,6 @@ class Bucket(NamedTuple):
     tokens: float
 
 
-class Leased(NamedTuple):
-    """What the leases of one level want (Milli per second) and hold (whole units)."""
-
-    leases: int
-    wants: Pair
-    held: Pair
-
-
 class Soft(NamedTuple):
     """A soft limit: its rates in Milli per second, whether the last charge was beyond it, and what was since the start."""
 
@@ -131,7 +124,8 @@ class LevelReading(NamedTuple):
     wait_ms: int
     #: Refused in the last minute.
     refused: tuple[Refusals, Refusals]
-    leases: Leased | None
+    #: What leases want and hold of it.
+    leases: Load | None
     soft: Soft | None
 
 
@@ -189,14 +183,7 @@ def _group_level(
 def _level(gate: LocalGate, level: LevelState | None, now: Nanos) -> LevelReading | None:
     if level is None:
         return None
-    load = gate.leases.table.loads.get(level)
-    leased = None
-    if load is not None:
-        wants, held = (
-            Pair(load.wants_messages, load.wants_bytes),
-            Pair(load.held_messages, load.held_bytes),
-        )
-        leased = Leased(load.leases, wants, held)
+    leased = gate.leases.table.loads.get(level)
     buckets, wait_ms = _buckets(level, now), level.wait(1, 1, now)[0]
     return LevelReading(
         level.share, None, buckets, wait_ms, _refused(level.refusals, now), leased, None
@@ -317,7 +304,7 @@ def leased(gate: LocalGate) -> list[tuple[GroupKey, Pair]]:
     """What leases hold of each group, in whole units."""
     loads = gate.leases.table.loads.items()
     groups = ((level.key, load) for level, load in loads if isinstance(level, GroupState))
-    return [(key, Pair(load.held_messages, load.held_bytes)) for key, load in groups]
+    return [(key, load.held) for key, load in groups]
 
 
 def ungoverned(gate: LocalGate) -> Ungoverned:

@@ -65,13 +65,13 @@ def fair_part(chain: Chain, wants: Pair, loads: Mapping[LevelState, Load], horiz
     for level in chain.deciding:
         load = loads[level]
         if (rate := level.messages_rate) is not None:
-            part = _proportional(wants.messages, rate, load.wants_messages)
+            part = _proportional(wants.messages, rate, load.wants.messages)
             if part < messages:
                 messages, by_messages = part, level
             safe = min(wants.messages, rate // load.leases)
             safe_messages = safe if safe_messages is None else min(safe, safe_messages)
         if (rate := level.bytes_rate) is not None:
-            part = _proportional(wants.bytes, rate, load.wants_bytes)
+            part = _proportional(wants.bytes, rate, load.wants.bytes)
             if part < size:
                 size, by_bytes = part, level
             safe = min(wants.bytes, rate // load.leases)

@@ -43,18 +43,14 @@ class Load:
     """What the leases of one level want (Milli per second) and hold (whole units)."""
 
     leases: int = 0
-    wants_messages: int = 0
-    wants_bytes: int = 0
-    held_messages: int = 0
-    held_bytes: int = 0
+    wants: Pair = _NONE
+    held: Pair = _NONE
 
     def add(self, sign: int, wants: Pair, held: Pair) -> None:
         """Add a lease (1), or remove it (-1)."""
         self.leases += sign
-        self.wants_messages += sign * wants.messages
-        self.wants_bytes += sign * wants.bytes
-        self.held_messages += sign * held.messages
-        self.held_bytes += sign * held.bytes
+        self.wants = _added(self.wants, sign, wants)
+        self.held = _added(self.held, sign, held)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +87,10 @@ class Holder:
         first = min(self.leases.values(), key=_expiry)
         self.live_until = first.expires_at
         return first if first.expires_at <= now else None
+
+
+def _added(before: Pair, sign: int, more: Pair) -> Pair:
+    return Pair(before.messages + sign * more.messages, before.bytes + sign * more.bytes)
 
 
 def _expiry(lease: Lease) -> Nanos:
