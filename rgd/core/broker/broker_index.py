@@ -6,7 +6,6 @@ messages were received does not matter. A share policy gets at most one row for 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -49,12 +48,8 @@ class SharedOut:
         return shares
 
 
-class Divide(Protocol):
-    """How one broker's shares follow from the demand of all: `own_shares`, or what remembers its results."""
-
-    def __call__(self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
-        """Divide quotas by max-min, for the broker with the index `own`."""
-        ...
+#: How one broker's shares follow from the demand of all: `own_shares`, or what remembers its results.
+Divide = Callable[..., Ints]
 
 
 def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
