@@ -125,18 +125,7 @@ class Broker:
             sharing=self.sharing,
             now=now,
         )
-        #: What messages are made from.
-        sources = Sources(
-            self.identity,
-            self.name,
-            self.link,
-            self.peers,
-            self.rounds,
-            self.sharing,
-            self.membership,
-            self.shards,
-            self.shard_reader,
-        )
+        sources = self._sources()
         self.publisher = Publisher(settings, sources, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
         self.rounds.is_resuming = self.resumes
@@ -205,6 +194,20 @@ class Broker:
         self.usage.validate()
         self.membership.validate()
         self.sharing.validate()
+
+    def _sources(self) -> Sources:
+        """The parts that messages are made from."""
+        return Sources(
+            self.identity,
+            self.name,
+            self.link,
+            self.peers,
+            self.rounds,
+            self.sharing,
+            self.membership,
+            self.shards,
+            self.shard_reader,
+        )
 
     def _due(self) -> tuple[Nanos | None, ...]:
         """When each part has work; None where it has none."""
