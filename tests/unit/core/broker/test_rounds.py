@@ -7,7 +7,7 @@ estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.model import BacklogAction
+from rgd.core.policies.model import BacklogAction, Group
 from rgd.core.units import Kind, Pair
 from tests.unit.core.broker.rounds_house import House, wanted
 from tests.unit.core.values import TOPIC, key, ms
@@ -52,6 +52,13 @@ def test_what_a_backlog_refused_is_logged_and_is_no_demand() -> None:
     house.limiter.acquire(Request(messages=5, group="gold"), ms(2100))
     house.end(3000)
     assert house.logged().refused_by == ()
+
+
+def test_an_unlimited_rate_is_logged_as_such() -> None:
+    house = House(groups={"gold": Group("gold")})
+    house.ask(1, at=0)
+    house.end(1000)
+    assert (house.logged().share, house.logged().quota) == ((None, None), (None, None))
 
 
 # Early reports.

@@ -18,7 +18,7 @@ from rgd.core.leases.leases import LeaseEvent, Leases
 from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal, TooManyLeases, UnknownLease
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import MILLI, NS_PER_S, Dimension, Kind, Nanos, Pair
+from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
 from tests.support.limiter_alone import numbered
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -194,6 +194,14 @@ def test_expired_leases_take_no_room_of_their_holder() -> None:
     with pytest.raises(TooManyLeases, match="the caller"):
         ask("early", "alice", NS_PER_S, ms(6_999))
     ask("last", "alice", NS_PER_S, ms(7_000))
+
+
+def test_a_lifetime_is_bounded() -> None:
+    leases = Leases(limiter())
+    request = LeaseRequest(NAME, wants(1), ttl_ns=10**18)
+    answer = leases.open(request, "one", START)
+    assert isinstance(answer, LeaseAnswer)
+    assert answer.expires_in_ms == model.TTL_MAX_NS // NS_PER_MS
 
 
 def test_what_was_taken_without_a_limit_does_not_go_back_into_one() -> None:
