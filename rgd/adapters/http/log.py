@@ -31,7 +31,7 @@ NUMBER_MAX: Final = (1 << 63) - 1
 
 CURSOR: Final = "/v1/log/cursors/{cursor}"
 
-ANumber = Annotated[
+Natural = Annotated[
     int, Meta(ge=0, le=NUMBER_MAX, description=f"an integer from 0 to {NUMBER_MAX}")
 ]
 
@@ -39,9 +39,9 @@ ANumber = Annotated[
 class EntriesQuery(Struct, forbid_unknown_fields=True):
     """Where to begin, and how much to show."""
 
-    index: Annotated[ANumber, Meta(title="Begin there; 0 by default.")] | UnsetType = UNSET
+    index: Annotated[Natural, Meta(title="Begin there; 0 by default.")] | UnsetType = UNSET
     time: (
-        Annotated[ANumber, Meta(title="Begin at the first entry from then on, ms since 1970.")]
+        Annotated[Natural, Meta(title="Begin at the first entry from then on, ms since 1970.")]
         | UnsetType
     ) = UNSET
     cursor: Annotated[str, Meta(title="Begin where this reader acknowledged.")] | UnsetType = UNSET
