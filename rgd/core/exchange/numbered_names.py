@@ -4,10 +4,10 @@ Law: a number of a table never refers to another name; the table only grows.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from rgd.core.pairs import Places
 
@@ -30,9 +30,14 @@ class NumberedNames(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return (self._name(number) for number in self.numbers.tolist())
 
-    @override
-    def __getitem__(self, at: int) -> str:  # type: ignore[override]  # some of them: `take`
-        return self._name(int(self.numbers[at]))
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "NumberedNames": ...
+
+    def __getitem__(self, at: int | slice) -> "str | NumberedNames":
+        return self.take(at) if isinstance(at, slice) else self._name(int(self.numbers[at]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
