@@ -37,10 +37,13 @@ class KeptFile:
         """What was stored last; None if there is nothing usable."""
         self.trouble = None
         try:
-            head, _, content = read_plain_file(self.path, self._bytes_max).partition(b"\n")
+            data = read_plain_file(self.path, self._bytes_max)
+            head, _, content = data.partition(b"\n")
             if head == self._head(content):
                 return content
             why = "it is damaged, or of another version, cluster, exchange.url or policies.topic"
+            if len(data) > self._bytes_max:
+                why = f"it is larger than {self._bytes_max} bytes"
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -45,8 +45,10 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        draft.touch(mode)
-        with draft.open("wb") as file:
+        # Whatever a process of this number left there, or somebody else put there, is not written to.
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             # An empty file after a loss of power would be taken for a damaged one.

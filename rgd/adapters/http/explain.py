@@ -56,7 +56,8 @@ def _name_of(query: Mapping[str, str]) -> Request:
         BadBody, InvalidName: a parameter is missing, unknown, malformed, or contradicts another.
     """
     asked = _query.read(query)
-    namespace, topic, subscription = full_names(
+    # Uncached: what the gate remembers of names is no use here.
+    namespace, topic, subscription = full_names.__wrapped__(
         asked.tenant, asked.namespace, asked.topic, asked.subscription
     )
     return Request(asked.kind, namespace=namespace, topic=topic, subscription=subscription)

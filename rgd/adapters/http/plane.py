@@ -1,7 +1,7 @@
 """The calls that connections do not answer themselves: finds the call and asks its handler.
 
 Laws:
-- Whatever a handler raises is an answer, as in `plane_errors`; but where a stream has begun, it ends.
+- Whatever a handler raises is an answer, as in `errors`; but where a stream has begun, it ends.
 - At most one read begins in a turn of the event loop, and what takes long in it lets the loop go on every few milliseconds.
 
 `routes` lists the calls; what the gate has seen to already stands in `forward`.

@@ -141,6 +141,11 @@ class QueryReader(Generic[_Body]):
             decoded = msgspec.convert(given, self._type, strict=False)
         except msgspec.ValidationError as exc:
             raise self._fault(given, str(exc).split("`")[-2].removeprefix("$.")) from None
+        except UnicodeEncodeError as exc:
+            # A header may have any bytes; they are not quoted.
+            name = next(name for name, text in given.items() if text == exc.object)
+            expected = _description(self.hints[name])
+            raise BadBody(f"{name}: expected {expected}, got other bytes") from None
         for name, text in given.items():
             # 1e2 is no number here.
             if type(value := getattr(decoded, name)) is int and str(value) != text:

@@ -32,8 +32,10 @@ class StockFile:
 
     def load(self) -> StockPolicies | None:
         """The last stored policies for this Pulsar; None if there are no usable ones."""
-        content = self._file.load()
-        return None if content is None else _decoder.decode(content)
+        # Another version of rgd may have written other fields.
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
+            return _decoder.decode(self._file.load() or b"")
+        return None
 
     def store(self, policies: StockPolicies) -> None:
         """Replace it; a crash at any moment leaves the old one or the new one."""

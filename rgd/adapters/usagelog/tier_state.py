@@ -42,19 +42,19 @@ class TierState:
     #: Which of its broker's logs this is in the tier.
     log: Annotated[str, Meta(pattern=r"^[0-9A-Za-z]+\Z")]
     #: Index of the first entry that was never uploaded; never falls.
-    uploaded: Whole = 0
+    uploaded: Whole
+    #: Of the tier (`rgd.storage.identity`); None: nothing was uploaded there yet.
+    identity: Identity | None
+    #: Of its file.
+    version: Literal[1]
     #: Uploaded and not marked, by first index.
     segments: tuple[TieredSegment, ...] = ()
     #: Marked for deletion, and not deleted as far as is known.
     marked: tuple[TieredSegment, ...] = ()
-    #: Of the tier (`rgd.storage.identity`); None: nothing was uploaded there yet.
-    identity: Identity | None = None
     #: Whether the tier must have an identity, which is not known any more.
     is_regained: bool = False
     #: Broker time of the last entry that was uploaded, in milliseconds since 1970; 0: not known.
     uploaded_ms: Whole = 0
-    #: Of its file.
-    version: Literal[1] = 1
 
     def with_uploaded(self, segment: TieredSegment) -> "TierState":
         """After an upload."""
@@ -179,7 +179,7 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
         if stored.place == place:
             return stored, None
         aside = set_aside(path, f"expected the state of {place}")
-    fresh = TierState(place, new_log, is_regained=aside is not None)
+    fresh = TierState(place, new_log, 0, None, 1, is_regained=aside is not None)
     store_state(folder, fresh)
     return fresh, aside
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rgd.adapters.usagelog.appender import TIMESTAMP_MAX
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks
 from rgd.adapters.usagelog.retention import Ages, Reason, Removal, removals
@@ -118,11 +119,13 @@ def facts_of(segment: Segment) -> ClosedSegment:
         os.close(descriptor)
     if index_path(segment.path).exists():
         size += index_path(segment.path).stat().st_size
+    # No checksum covers the broker's times.
+    first_ms, last_ms = (min(one.timestamp, TIMESTAMP_MAX) if one else 0 for one in (first, last))
     return ClosedSegment(
         first_index=segment.first_index,
         last_index=last_index if segment.end is None else segment.end - 1,
-        first_ms=first.timestamp if first else 0,
-        last_ms=last.timestamp if last else 0,
+        first_ms=first_ms,
+        last_ms=last_ms,
         size=size,
     )
 

@@ -47,7 +47,8 @@ class Load:
 
     def start(self, base: str) -> None:
         """Start asking the daemon at `base`, for nothing yet."""
-        self.wanted_per_s = 0.0
+        self.wanted_per_s = self._owed = 0.0
+        self._waiting.clear()
         self._asking = asyncio.get_running_loop().create_task(self._ask_on(base))
 
     async def stop(self) -> None:

@@ -119,7 +119,7 @@ async def _look(cluster: Cluster, phase: Phase, second: int) -> Snapshot:
     now_ms = time.monotonic() * 1000
     lines = []
     for daemon, load in zip(cluster.daemons, cluster.loads, strict=True):
-        # The newest slices are still on their way.
+        # The newest may still wait for their answers.
         wanted, admitted = load.tally.rates(now_ms - 1300, now_ms - 300)
         lines.append(Line(GROUP, daemon.name, wanted, admitted, await _share_of(daemon.base)))
     quota = phase.quota if phase.change is not Change.NOTHING else QUOTA

@@ -32,7 +32,7 @@ ASKED_MIN: Final = 0.92
 
 
 class Tally:
-    """What one load wanted and was admitted, by slices in order of time."""
+    """What one load wanted and was admitted, by slices of time."""
 
     def __init__(self) -> None:
         self._slices: dict[int, list[int]] = {}

@@ -107,13 +107,26 @@ async def test_neighbouring_paths_are_no_check(door: Door) -> None:
     assert (await door.send("GET", f"{CHECK}s?{TRIAL}")).status == 404
 
 
-async def test_a_header_that_comes_twice_is_400(door: Door) -> None:
-    # A gateway that adds its header beside its caller's.
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        # A gateway that adds its header beside its caller's.
+        (
+            b"X-Rgd-Messages: 0\r\nx-rgd-messages: 5",
+            "X-Rgd-Messages: expected once, got it twice",
+        ),
+        (
+            b"X-Rgd-Messages: \xff",
+            f"messages: expected an integer from 0 to {(1 << 63) - 1}, got other bytes",
+        ),
+    ],
+)
+async def test_a_header_that_makes_no_sense_is_400(door: Door, said: bytes, reason: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    said = "X-Rgd-Group: trial\r\nX-Rgd-Messages: 0\r\nx-rgd-messages: 5\r\n"
-    writer.write(f"GET {CHECK} HTTP/1.1\r\nHost: x\r\n{said}\r\n".encode())
+    path = CHECK.encode()
+    writer.write(b"GET %b HTTP/1.1\r\nHost: x\r\nX-Rgd-Group: trial\r\n%b\r\n\r\n" % (path, said))
     async with asyncio.timeout(60):
         answer = await read_answer(reader)
-    assert (answer.status, answer.reason) == (400, "X-Rgd-Messages: expected once, got it twice")
+    assert (answer.status, answer.reason) == (400, reason)
     assert not door.daemon.asked
     writer.close()

@@ -59,7 +59,7 @@ class RateCalls(PlaceCalls):
         """The rate that is set at the very place; with `applied` the dispatch rate that is in force there."""
         named, snapshot = self._known(call)
         found = (self._shown(snapshot, key) for key in self._keys(named))
-        if self._form is DISPATCH and says_true(call, "applied"):
+        if named.topic and self._form is DISPATCH and says_true(call, "applied"):
             return json_reply(next(filter(None, found), NO_DISPATCH_RATE))
         if (shown := next(found)) is not None:
             return json_reply(shown)

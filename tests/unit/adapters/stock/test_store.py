@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.stock.store import StockFile
+from rgd.adapters.stock.store import FILE_BYTES_MAX, StockFile
+from rgd.config.kept_file import KeptFile
 from rgd.core.policies.model import (
     BacklogAction,
     BacklogQuota,
@@ -57,6 +58,12 @@ def test_a_damaged_file_is_none(tmp_path: Path, damage: object) -> None:
     StockFile(path, URL).store(EVERYTHING)
     assert callable(damage)
     path.write_bytes(damage(path.read_bytes()))
+    assert StockFile(path, URL).load() is None
+
+
+def test_what_another_version_stored_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "policies.json"
+    KeptFile(path, URL, FILE_BYTES_MAX).store(b'{"groups":{"gold":3}}')
     assert StockFile(path, URL).load() is None
 
 

@@ -289,7 +289,7 @@ def test_segments_go_up_in_order_and_the_lag_is_known_while_an_upload_hangs(
 
 def test_a_single_record_that_was_uploaded_is_no_lag() -> None:
     closed = [ClosedSegment(0, 0, T0, T0, 10), ClosedSegment(1, 1, T0, T0, 10)]
-    state = TierState("place", "1").with_uploaded(TieredSegment(0, 0, T0, T0, 10, 0))
+    state = TierState("place", "1", 0, None, 1).with_uploaded(TieredSegment(0, 0, T0, T0, 10, 0))
     assert lag_of(state, closed, [], T0).upload_records == 1
     state = state.with_uploaded(TieredSegment(1, 1, T0, T0, 10, 0))
     assert lag_of(state, closed, [], T0).upload_records == 0
