@@ -44,7 +44,9 @@ def find_offsets(records: Records, round_ms: float) -> Floats:
     wall = np.asarray(ahead_ms / np.bincount(records.span), np.float64)
     is_refuted = wall[was_seen] - wall[saw] > above + slack_ms
     is_refuted |= np.isin(was_seen * spans + saw, pairs[is_refuted])
-    first = np.bincount(records.span[later], ~is_refuted[pair], spans).argmax()
+    # Where all are refuted, the one that saw most.
+    trust = np.where(is_refuted[pair], 1e-9, 1.0)
+    first = np.bincount(records.span[later], trust, spans).argmax()
     wall -= wall[first]
     offsets[first] = 0.0
     while True:

@@ -55,6 +55,10 @@ def segment_headers(
     contents: Contents | None = None,
 ) -> Iterator[Any]:
     """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`; fills `contents` if they are given."""
+
+    def sees(sequence: int) -> bool:
+        return sequence > 0 and sampling.holds(sequence)
+
     kept: list[Logged] = []
     read = read_segment(
         segment, contents or Contents(segment.name), within, only_headers=sampling.holds
@@ -63,10 +67,10 @@ def segment_headers(
         if isinstance(item, Logged):
             kept.append(item)
         if len(kept) == _BATCH_RECORDS:
-            yield batch_of(HEADERS, clock_columns(kept, sampling.holds))
+            yield batch_of(HEADERS, clock_columns(kept, sees))
             kept = []
     if kept:
-        yield batch_of(HEADERS, clock_columns(kept, sampling.holds))
+        yield batch_of(HEADERS, clock_columns(kept, sees))
 
 
 def round_length_ms(headers: Any) -> float:

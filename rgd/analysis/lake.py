@@ -261,7 +261,7 @@ def _rounds(records: Sequence[Logged]) -> Table:
     plain = ("part", "parts", "isolated", "weight", "last", "lost")
     counts = ("ungoverned", "unknown_granted", "unknown_refused")
     return {
-        **_senders(records),
+        "time": [logged.timestamp_ms for logged in records],
         **clock_columns(records),
         **{name: [getattr(record, name) for record in of] for name in (*plain, *counts)},
         "policies_hash": [f"{record.policies_hash:016x}" for record in of],

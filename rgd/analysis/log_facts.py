@@ -56,7 +56,9 @@ class Stats:
     def to_json(self) -> dict[str, Any]:
         """The form in a lake and on the way to the driver."""
         values = asdict(replace(self, contents=replace(self.contents, attached=set())))
-        values["contents"] |= {"attached": sorted(self.contents.attached), "groups": []}
+        values["contents"]["attached"] = sorted(self.contents.attached)
+        # They stay in the task that read the segment.
+        del values["contents"]["groups"]
         return values
 
     @classmethod

@@ -1,9 +1,10 @@
 """The page: one self-contained HTML file.
 
 Law: it has no external address, script, font or picture. The templates escape every name from the log, because only drawings
-are marked as HTML. Every plot has a title, a description, a legend and a table of its brokers, so that no information is in colours
-alone. In `templates`, `page.html` is the page, `group.html` a group's own file, `layout.html` and `macros.html` are what both
-have, `page.css` is their style, for light and for dark, and `page.js` sorts and searches the table of groups, which is whole without it.
+and links are marked as HTML. Every plot has a title, a description, a legend and a table of its brokers, so that no information is
+in colours alone. In `templates`, `page.html` is the page, `group.html` a group's own file, `layout.html` and `macros.html` are what
+both have, `page.css` is their style, for light and for dark, and `page.js` sorts and searches the table of groups, which is whole
+without it.
 """
 
 from collections.abc import Sequence

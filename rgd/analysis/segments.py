@@ -167,6 +167,8 @@ def read_segment(
     #: Damage of which it is not known yet whether it is in the range.
     held: list[Damage] = []
     is_begun = False
+    #: How many of these came before a first later entry, behind which the range may have ended.
+    ended: int | None = None
     entries = _entries(scan(source, start, end), within)
     for found, record in LogReader().read_all(entries, headers=only_headers, names=contents.groups):
         if isinstance(found, Torn):
@@ -175,14 +177,16 @@ def read_segment(
             held.append(Damage(found.offset, found.size, found.reason.value))
         elif within.begins_after(found.entry):
             held = held if is_begun else []
+        elif within.ends_before(found.entry):
+            ended = len(held)
         else:
-            is_begun = True
+            is_begun, ended = True, None
             yield from contents.noted(held)
             logged = _noted(contents, found, record, timed, on_policies)
             if logged is not None:
                 yield logged
     if within.has_tail:
-        yield from contents.noted(held)
+        yield from contents.noted(held[:ended])
 
 
 def scan(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
@@ -198,11 +202,11 @@ def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
     is_over = False
     for one in found:
         entry = one.entry if isinstance(one, Stored) else None
-        was_over, is_over = is_over, entry is not None and within.ends_before(entry)
-        if was_over and is_over:
-            return
-        if not is_over:
-            yield one, entry
+        if entry is not None:
+            was_over, is_over = is_over, within.ends_before(entry)
+            if was_over and is_over:
+                return
+        yield one, entry
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:

@@ -24,9 +24,9 @@ from rgd.core.exchange.columns import Ints
 #: Jumps of one incarnation's clock that begin spans; of more the largest count.
 JUMPS_MAX: Final = 64
 
-#: More than there are lower halves of incarnations, and than a broker has rounds.
+#: More than there are lower halves of incarnations, and than a broker has rounds; eight million timelines have codes.
 _INCARNATIONS: Final = 1 << 32
-_SEQUENCES: Final = 1 << 48
+_SEQUENCES: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,18 @@ def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() 
     assert clocks.unaligned == ()
 
 
+def test_one_that_ran_alone_before_the_others_met_does_not_decide() -> None:
+    daemons = [
+        Daemon("b1", rounds=5),
+        Daemon("b1", begin_ms=90_000, incarnation=2, boot_ms=7.0),
+        Daemon("b2", begin_ms=90_400, ahead_ms=[(0, HOUR_MS)]),
+    ]
+
+    (found,) = align(records_of(daemons), ROUND_MS).errors
+
+    assert round(abs(found.ahead_ms) / HOUR_MS) == 1
+
+
 @pytest.mark.parametrize("seed", [2, 9, 11, 16])
 def test_clocks_that_few_records_do_not_contradict_are_right(seed: int) -> None:
     daemons = [Daemon(f"b{k}", begin_ms=400.0 * k, boot_ms=1e6 * k) for k in range(3)]

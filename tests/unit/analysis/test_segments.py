@@ -103,7 +103,7 @@ def test_a_wrong_stamp_of_one_entry_ends_no_range(
     tmp_path: Path, within: TimeRange | IndexRange
 ) -> None:
     """No checksum covers what the broker added."""
-    maker = LogMaker(tmp_path, "broker-1")
+    maker = LogMaker(tmp_path, "broker-1", is_chained=True)
     maker.rounds(2, GOLD)
     maker.now_ms, maker.index = maker.now_ms + 90_000, maker.index + 90
     maker.round(GOLD)
