@@ -30,6 +30,7 @@ from rgd.app.access import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
+from tests.support.policy_tables import until
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -183,13 +184,6 @@ class ApacheBackend(PulsarBackend):
     async def restart(self) -> None:
         """Start it again."""
         await self.apache.restart_registered()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once something is so."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110 - what is waited for tells no event
-            await asyncio.sleep(0.005)
 
 
 def threads_of_clients() -> int:

@@ -19,8 +19,8 @@ from tests.contract.exchange.backends import (
     hear,
     longest_standstill,
     open_all,
-    until,
 )
+from tests.support.policy_tables import until
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -34,8 +34,8 @@ from tests.contract.exchange.backends import (
     open_all,
     read,
     threads_of_clients,
-    until,
 )
+from tests.support.policy_tables import until
 from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import psutil
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import TIMEOUT_S, PulsarBackend, begun, until
+from tests.contract.exchange.backends import (
+    TIMEOUT_S,
+    PulsarBackend,
+    begun,
+    threads_of_clients,
+)
+from tests.support.policy_tables import until
 from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow
@@ -123,6 +130,30 @@ async def test_after_a_long_outage_a_member_is_back_with_its_next_attempts(
     await sender.is_back()
     assert sender.exchange.attempts - before <= ATTEMPTS_BACK_MAX
     await until(lambda: sender.exchange.trouble is None)
+
+
+@on_embedded_only
+async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
+    proxy: TcpProxy, sender: Sender
+) -> None:
+    process = psutil.Process()
+
+    async def outage(*, is_refused: bool) -> None:
+        if is_refused:
+            await proxy.refuse()
+        else:
+            proxy.freeze()
+        await _attempts_fail(sender, 2)
+        await (proxy.pass_on() if is_refused else proxy.strand())
+        await sender.is_back()
+        await proxy.cut_stranded()
+
+    await outage(is_refused=True)
+    await outage(is_refused=False)
+    before = process.num_fds(), threads_of_clients()
+    for number in range(2):
+        await outage(is_refused=number % 2 == 0)
+    await until(lambda: process.num_fds() <= before[0] and threads_of_clients() <= before[1])
 
 
 @on_embedded_only

@@ -22,8 +22,8 @@ from tests.contract.exchange.backends import (
     hear,
     learn,
     read,
-    until,
 )
+from tests.support.policy_tables import until
 
 pytestmark = [
     pytest.mark.embedded,

@@ -18,7 +18,8 @@ from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.shards import WHOLE, Shard, shard_of
-from tests.contract.exchange.backends import Backend, MakeExchange, hear, open_all, until
+from tests.contract.exchange.backends import Backend, MakeExchange, hear, open_all
+from tests.support.policy_tables import until
 from tests.support.whole_daemon import daemon_of
 
 GROUPS = ("gold", "silver", "iron")

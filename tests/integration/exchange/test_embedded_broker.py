@@ -33,8 +33,8 @@ from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SealSettings
 from rgd.errors import ConfigError
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import until
 from tests.support import components
+from tests.support.policy_tables import until
 
 pytestmark = pytest.mark.embedded
 

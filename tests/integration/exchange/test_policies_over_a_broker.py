@@ -104,14 +104,13 @@ async def deleted(broker: Broker) -> set[str]:
     return {key for key, value in records if decode_policy(key, value).value is None}
 
 
-async def hammer(policies: TablePolicies, kind: str) -> None:
+async def hammer(policies: TablePolicies) -> None:
     """Raise a quota by one message a second, many times in a row."""
 
     def one_more(known: Value) -> Group:
         group = known if isinstance(known, Group) else Group("gold")
-        rates: Rates = getattr(group.quota, kind)
-        raised = Rates((rates.messages or 0) + 1000)
-        return replace(group, quota=replace(group.quota, **{kind: raised}))
+        raised = Rates((group.quota.publish.messages or 0) + 1000)
+        return replace(group, quota=replace(group.quota, publish=raised))
 
     for _ in range(CHANGES):
         await policies.change(GOLD, one_more)
@@ -140,7 +139,7 @@ async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
     left, right = make_table("left"), make_table("right")
     async with following(left, right, timeout_s=WIPE_TIMEOUT_S):
         # Positions in the next topic begin below those that were read.
-        await hammer(left, "publish")
+        await hammer(left)
         await right.change("group:gone", lambda _known: Group("gone"))
         await right.change("group:gone", detached)
         await until(lambda: left.snapshot() == right.snapshot(), timeout_s=TIMEOUT_S)

@@ -5,7 +5,7 @@ Low limits stand for high ones; what descriptors run out of is in test_descripto
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rgd.adapters.http.connection_limits import PROBES_RESERVED
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.records import Change
 from tests.integration.http.door import Answer, Door, check, open_door, read_answer
+from tests.support.policy_tables import until
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -70,12 +71,6 @@ def figure(door: Door, name: str, *labels: str) -> float:
     return next(
         value for told, given, value in door.server.samples() if (told, given) == (name, labels)
     )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 -- the server says nothing by itself
-            await asyncio.sleep(0)
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:

@@ -16,8 +16,8 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.app.credentials import Credentials, tokens_of
 from rgd.config.settings import HttpSettings as Configured
 from tests.integration.http.door import Door, open_door, read_answer
-from tests.integration.http.test_connections import until
 from tests.support.certificates import make_certificate
+from tests.support.policy_tables import until
 
 ACQUIRE = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
 GOLD = b'{"group":"gold"}'

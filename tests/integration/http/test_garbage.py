@@ -10,8 +10,9 @@ import pytest
 from bench.hostile_requests import hostile, send
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import open_door
-from tests.integration.http.test_connections import figure, until
+from tests.integration.http.test_connections import figure
 from tests.integration.http.test_lane import BODY, LAST, post
+from tests.support.policy_tables import until
 
 #: Objects a connection; before cycles were broken there were some 30, and each frame keeps what it refers to.
 LEFT_MAX = 1.0

@@ -11,7 +11,8 @@ from rgd.adapters.http.fast_lane import PIPELINED_MAX
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import SLICE_WORK
 from tests.integration.http.door import Door, open_door
-from tests.integration.http.test_connections import figure, until
+from tests.integration.http.test_connections import figure
+from tests.support.policy_tables import until
 
 ITEM = b'{"group":"idle"}'
 BODY = b'{"group":"gold"}'

@@ -18,7 +18,8 @@ from bench.hostile_requests import hostile, send
 from rgd.adapters.http.lane_heads import PARAMETERS_MAX
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, Observed, check, open_door, read_answer
-from tests.integration.http.test_connections import figure, until
+from tests.integration.http.test_connections import figure
+from tests.support.policy_tables import until
 
 JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 FIELDS = st.sampled_from([

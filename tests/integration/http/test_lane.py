@@ -24,7 +24,8 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.core.policies.records import Change
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import Door, open_door, read_answer
-from tests.integration.http.test_connections import figure, until
+from tests.integration.http.test_connections import figure
+from tests.support.policy_tables import until
 from tests.support.relayed_server import RelayedServer
 from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon

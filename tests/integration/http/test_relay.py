@@ -25,7 +25,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import read_answer
-from tests.integration.http.test_connections import until
+from tests.support.policy_tables import until
 from tests.support.relayed_server import begin_plane
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 

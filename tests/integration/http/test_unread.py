@@ -11,7 +11,8 @@ from rgd.adapters.http.byte_limits import FREE_BYTES
 from rgd.adapters.http.connection import UNCOUNTED_UNREAD_BYTES
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, check, open_door, read_answer
-from tests.integration.http.test_connections import ended, figure, until
+from tests.integration.http.test_connections import ended, figure
+from tests.support.policy_tables import until
 
 pytestmark = pytest.mark.slow
 

@@ -137,6 +137,20 @@ def test_every_difference_that_is_listed_has_a_command() -> None:
     assert {step.difference for step in script()} - {None} == set(Difference)
 
 
+def test_every_verb_is_tried() -> None:
+    expected = {f"resourcegroups {verb}" for verb in ("list", "get", "create", "update", "delete")}
+    for verb in ("list", "get-all", "update", "delete"):
+        expected.add(f"brokers {verb}-dynamic-config")
+    for verb in ("set", "get", "remove"):
+        expected.add(f"namespaces {verb}-resource-group")
+        for scope in ("namespaces", "topicPolicies", "topics"):
+            for kind in ("dispatch-rate", "subscription-dispatch-rate", "publish-rate"):
+                expected.add(f"{scope} {verb}-{kind}")
+            is_many = verb == "get" and scope != "topicPolicies"
+            expected.add(f"{scope} {verb}-backlog-quota{'s' if is_many else ''}")
+    assert {" ".join(step.command.split()[:2]) for step in script()} == expected
+
+
 def test_the_page_has_the_table_of_differences() -> None:
     _, _, table = PAGE.read_text().partition(
         "| command | Pulsar 4.0.8 | rgd | why |\n| --- | --- | --- | --- |\n"

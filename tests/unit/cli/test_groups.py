@@ -1,6 +1,6 @@
 """`rgd groups` against a whole daemon in this process.
 
-Not covered: several daemons, and attaching tenants and topics, which
+Not covered: several daemons; attaching tenants and topics, which
 are the door's own tests; here only where the calls go.
 """
 

@@ -6,8 +6,9 @@ import pytest
 
 from rgd.storage.objects import Objects
 from rgd.wire.segment import segment_name
+from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.logs import MakeLog, payload_of, segments_in
-from tests.unit.adapters.usagelog.test_writer import append, until
+from tests.unit.adapters.usagelog.test_writer import append
 from tests.unit.adapters.usagelog.tier_world import COUNT, World, payloads
 
 

@@ -14,6 +14,7 @@ from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.adapters.usagelog.writer import Trimmed
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.storage.manifest import ClosedSegment
+from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
     MakeLog,
@@ -22,7 +23,6 @@ from tests.unit.adapters.usagelog.logs import (
     segments_in,
     write_log,
 )
-from tests.unit.adapters.usagelog.test_writer import until
 
 GAP_MS = 60_000
 

@@ -4,11 +4,9 @@ A disk that cannot be written is here a log folder under a path that is a file; 
 in test_full_disk.py. Not covered: how long `append` takes (bench/usagelog.py).
 """
 
-import asyncio
 import errno
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +17,10 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.ports.usagelog import LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
+from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.conftest import Alarms
 from tests.unit.adapters.usagelog.logs import (
     T0,
-    TIMEOUT_S,
     MakeLog,
     payload_of,
     payloads_in,
@@ -52,16 +50,6 @@ def obstacle(tmp_path: Path) -> Obstacle:
 def append(log: SegmentedLog, *numbers: int) -> None:
     for number in numbers:
         log.append(payload_of(number), broker_timestamp_ms=T0 + number)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until the thread has brought it about, looking once a millisecond."""
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(TIMEOUT_S):
-        while not is_so():
-            looked = asyncio.Event()
-            loop.call_later(0.001, looked.set)
-            await looked.wait()
 
 
 async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(

@@ -85,6 +85,8 @@ async def test_beside_a_plane_that_says_nothing_shares_hold_as_long_and_it_is_to
     process = gate_process(hold_s=3600.0)
     end = use(process)
     async with keeping_up(process):
+        # A turn of the upkeep.
+        await asyncio.sleep(0)
         assert share(process) == Rates(1_000)
         end.fall_silent()
         while "isolated" not in end.noted:  # noqa: ASYNC110 -- nothing tells

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.bounds import BOUNDS, Bounds
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
 from tests.unit.core.broker.rounds_house import GROUPS, SETTINGS, House
-from tests.unit.core.values import key, ms, report
+from tests.unit.core.values import key, ms, report, usage
 
 
 def small(**bounds: int) -> BrokerSettings:
@@ -21,6 +22,24 @@ def small(**bounds: int) -> BrokerSettings:
 
 
 # Whether a group is short, by the map.
+
+
+def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
+    calls = []
+    for others in (0, 1000):
+        house = House()
+        # Nothing is refused here, so that what is called out is a fall.
+        house.sharing.mode = Mode.OPEN
+        house.peers.receive(Sender("b2", 1), ms(0))
+        house.sharing.refresh_all(ms(0))
+        house.usage.apply(report("b2", usage(others)))
+        for at in range(0, 1000, 100):
+            house.ask(8, at=at)
+        house.end(1000)
+        for at in range(1000, 1500, 100):
+            house.ask(1, at=at)
+        calls.append(house.urgent())
+    assert calls == [[], [key()]]
 
 
 # Pieces.
