@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame
+from rgd.wire.parts import check_size
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -84,8 +85,7 @@ def plain_size(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> int:
         raise Malformed(
             Reason.MISSING, "message: the zstd frame does not declare its content's size"
         )
-    if size > limit:
-        raise Oversize("message, decompressed", size, limit)
+    check_size("message, decompressed", size, limit)
     if size > ratio_max * len(frame):
         raise Oversize(
             f"message, decompressed from {len(frame)} bytes", size, ratio_max * len(frame)

@@ -31,6 +31,7 @@ from rgd.wire.parts import (
     MAGIC_CRC32C,
     MAGIC_SIZE,
     U32,
+    broker_part,
     check_size,
     checksummed,
     parsed,
@@ -292,11 +293,10 @@ def _serialized(what: str, form: type[Message], **fields: Any) -> bytes:
 
 def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:
     """Where the producer's part starts, and what the broker said."""
-    if not data.startswith(MAGIC_BROKER_ENTRY_METADATA):
+    begin, end = broker_part(data, BROKER_METADATA_MAX)
+    if not end:
         return 0, None
-    what = "broker entry metadata"
-    begin, end = sized(data, MAGIC_SIZE, what, BROKER_METADATA_MAX)
-    body = parsed(BrokerEntryMetadataProto, data[begin:end], what)
+    body = parsed(BrokerEntryMetadataProto, data[begin:end], "broker entry metadata")
     timestamp = body.broker_timestamp if body.HasField("broker_timestamp") else None
     index = body.index if body.HasField("index") else None
     return end, BrokerEntryMetadata(timestamp, index, _unknown_of(body))

@@ -16,7 +16,8 @@ import numpy as np
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, UsageColumns
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_groups
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.parts import check_size
 
 #: Most rows that one message or record may have; 5,000 groups (PIP-82's case) make 10,000.
 ROWS_MAX: Final = 65_536
@@ -84,8 +85,7 @@ def read_kinds(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Codes]:
 
 def check_rows(count: int) -> None:
     """Refuse too many rows."""
-    if count > ROWS_MAX:
-        raise Oversize("rows", count, ROWS_MAX)
+    check_size("rows", count, ROWS_MAX)
 
 
 def _check_kinds(rows: UsageColumns) -> None:

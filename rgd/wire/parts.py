@@ -46,7 +46,7 @@ def parsed(form: type[_Form], data: bytes, what: str) -> _Form:
         raise Malformed(Reason.UNPARSABLE, f"{what}: {exc}") from exc
 
 
-def read_u32(data: bytes, position: int, what: str) -> int:
+def read_u32(data: bytes | bytearray, position: int, what: str) -> int:
     """A number of four bytes.
 
     Raises:
@@ -71,6 +71,17 @@ def sized(data: bytes, position: int, what: str, size_max: int) -> tuple[int, in
     if begin + size > len(data):
         raise TornFrame(what, begin + size, len(data))
     return begin, begin + size
+
+
+def broker_part(data: bytes, size_max: int) -> tuple[int, int]:
+    """Where what a broker put in front begins and ends; (0, 0) where it added nothing.
+
+    Raises:
+        Oversize, TornFrame: as `sized`.
+    """
+    if not data.startswith(MAGIC_BROKER_ENTRY_METADATA):
+        return 0, 0
+    return sized(data, MAGIC_SIZE, "broker entry metadata", size_max)
 
 
 def checksummed(data: bytes, position: int) -> tuple[int, int | None]:

@@ -41,7 +41,8 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, QUOTA_MAX
 from rgd.wire.checks import check_broker, check_group
-from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
+from rgd.wire.errors import Malformed, Reason, UnknownVersion
+from rgd.wire.parts import check_size
 
 VERSION: Final = 1
 #: Largest record that is read, in bytes; names are limited, so none that is written comes near.
@@ -144,8 +145,7 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
         WireError: with the reason, whatever is wrong.
     """
     shape = _shape_of(key)
-    if len(data) > POLICY_MAX:
-        raise Oversize("policy", len(data), POLICY_MAX)
+    check_size("policy", len(data), POLICY_MAX)
     try:
         if (version := _decode_version(data).version) != VERSION:
             raise UnknownVersion("policy", version)
@@ -200,8 +200,7 @@ def hash_of_digests(total: int) -> int:
 
 def _shape_of(key: str) -> _Shape:
     """What a key holds; checks the key."""
-    if len(key) > KEY_CHARS_MAX:
-        raise Oversize("policy key", len(key), KEY_CHARS_MAX)
+    check_size("policy key", len(key), KEY_CHARS_MAX)
     if key == records.LIMIT_BROKER:
         return LocalLimit
     for prefix, check, shape in _KEYS:

@@ -18,9 +18,8 @@ import google_crc32c
 from rgd.wire.api_pb2 import DeliveredMetadata, SingleMessageMetadata
 from rgd.wire.errors import ChecksumMismatch, Malformed, Reason, TornFrame, WireError
 from rgd.wire.parts import (
-    MAGIC_BROKER_ENTRY_METADATA,
-    MAGIC_SIZE,
     U32,
+    broker_part,
     check_size,
     checksummed,
     parsed,
@@ -69,10 +68,7 @@ def read_delivery(data: bytes) -> Delivered:
     """Read an entry as it is delivered behind its command."""
     permits = 1
     try:
-        start = 0
-        if data.startswith(MAGIC_BROKER_ENTRY_METADATA):
-            start = sized(data, MAGIC_SIZE, "broker entry metadata", METADATA_MAX)[1]
-        start, checksum = checksummed(data, start)
+        start, checksum = checksummed(data, broker_part(data, METADATA_MAX)[1])
         begin, end = sized(data, start, "message metadata", METADATA_MAX)
         metadata = parsed(DeliveredMetadata, data[begin:end], "metadata")
         permits = max(metadata.num_messages_in_batch, 1)

@@ -11,12 +11,12 @@ they can be read, but not between damage and the next entry that has one. The us
 """
 
 import re
-import struct
 from dataclasses import dataclass
 from typing import Final
 
-from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, WireError
+from rgd.wire.errors import Malformed, Reason, WireError
 from rgd.wire.frame import ENTRY_MAX, ENTRY_MIN, Entry, decode_entry
+from rgd.wire.parts import MAGIC_SIZE, U32, check_size, read_u32
 
 #: Bytes of the length before an entry.
 LENGTH_SIZE: Final = 4
@@ -26,10 +26,8 @@ LENGTH_SIZE: Final = 4
 RESYNC_WORK_MAX: Final = 64 * 1024 * 1024
 _CANDIDATE_COST_MIN: Final = 256
 
-_U32: Final = struct.Struct(">I")
 _MAGIC: Final = re.compile(rb"\x0e[\x01\x02]")
-_MAGIC_SIZE: Final = 2
-_HEAD_SIZE: Final = LENGTH_SIZE + _MAGIC_SIZE
+_HEAD_SIZE: Final = LENGTH_SIZE + MAGIC_SIZE
 
 _NAME: Final = re.compile(r"([0-9]{20})\.log")
 _INDEX_MAX: Final = (1 << 64) - 1
@@ -92,7 +90,7 @@ def encode_stored(data: bytes) -> bytes:
         WireError: no entry is that long.
     """
     _check_length(len(data))
-    return _U32.pack(len(data)) + data
+    return U32.pack(len(data)) + data
 
 
 def decode_length(head: bytes | bytearray) -> int:
@@ -101,9 +99,7 @@ def decode_length(head: bytes | bytearray) -> int:
     Raises:
         WireError: no entry is that long, or `head` is too short.
     """
-    if len(head) < LENGTH_SIZE:
-        raise TornFrame("entry length", LENGTH_SIZE, len(head))
-    length: int = _U32.unpack_from(head)[0]
+    length = read_u32(head, 0, "entry length")
     _check_length(length)
     return length
 
@@ -232,7 +228,6 @@ class SegmentReader:
 
 
 def _check_length(length: int) -> None:
-    if length > ENTRY_MAX:
-        raise Oversize("entry", length, ENTRY_MAX)
+    check_size("entry", length, ENTRY_MAX)
     if length < ENTRY_MIN:
         raise Malformed(Reason.BAD_STRUCTURE, f"entry: {length} bytes cannot be one")

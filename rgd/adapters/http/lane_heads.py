@@ -15,10 +15,7 @@ from urllib.parse import parse_qsl
 import httptools
 from multidict import CIMultiDict, MultiDict
 
-from rgd.adapters.http.errors import (
-    BodyTooLarge,
-    CallError,
-)
+from rgd.adapters.http.errors import BodyTooLarge, CallError
 from rgd.adapters.http.gate import OTHER_ROUTE
 from rgd.adapters.http.reply import NO_QUERY, Call
 from rgd.adapters.http.route_table import NO_PARTS, Route, RouteTable

@@ -4,6 +4,7 @@ from typing import Final
 
 from rgd.adapters.http.answers import AcquireAnswer, Reason, UnknownAnswer
 from rgd.adapters.http.endpoint import AnyOf, ResponseSpec
+from rgd.adapters.http.shadow import HEADER
 
 #: Of a refusal: always the first, the others where the limit that refused has a rate.
 REFUSAL_HEADERS: Final = (
@@ -15,7 +16,7 @@ REFUSAL_HEADERS: Final = (
     "RateLimit-Reset",
 )
 #: What a grant may say beside its body.
-GRANT_HEADERS: Final = ("X-Rgd-Shadow", "X-Rgd-Over")
+GRANT_HEADERS: Final = (HEADER, "X-Rgd-Over")
 #: What may be answered wherever tokens are taken.
 TAKING: Final = {
     403: ResponseSpec(
