@@ -28,6 +28,8 @@ import uvloop
 from aiohttp import web
 from typing_extensions import override
 
+from rgd.adapters.metrics.answer_times import AnswerTimes
+from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS
 from rgd.app.door_wiring import http_settings
 from rgd.app.traffic import Traffic
 from rgd.config.load import load_settings
@@ -104,7 +106,7 @@ async def serve_rgd(until: asyncio.Event) -> None:
             daemon,
             http_settings(settings, insecure=False),
             metrics=exposition.render,
-            observe=exposition.observe_answer,
+            observe=AnswerTimes(HTTP_REQUEST_SECONDS.buckets).observe_answer,
         )
         async with server:
             await daemon.run(until, on_up=lambda: print(server.port, flush=True))

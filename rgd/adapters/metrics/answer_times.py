@@ -20,16 +20,12 @@ class AnswerTimes:
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
-        self._counts: dict[tuple[str, int], list[float]] = {}
+        self.counts: dict[tuple[str, int], list[float]] = {}
 
     def observe_answer(self, route: str, status: int, seconds: float) -> None:
         """Count an answer of the HTTP server."""
-        counts = self._counts.get((route, status))
+        counts = self.counts.get((route, status))
         if counts is None:
-            counts = self._counts[route, status] = [0.0] * (len(self._bounds) + 2)
+            counts = self.counts[route, status] = [0.0] * (len(self._bounds) + 2)
         counts[bisect_left(self._bounds, seconds)] += 1
         counts[-1] += seconds
-
-    def counts(self) -> Counts:
-        """All so far."""
-        return self._counts

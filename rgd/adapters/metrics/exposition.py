@@ -8,6 +8,7 @@ Histograms are counted as they are observed; everything else is read when it is 
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -23,7 +24,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from rgd.adapters.metrics.answer_times import AnswerTimes, Counts
+from rgd.adapters.metrics.answer_times import Counts
 from rgd.adapters.metrics.labels import TOPIC_BOUNDS
 from rgd.adapters.metrics.metric import Metric, MetricType
 from rgd.adapters.metrics.registry import (
@@ -33,7 +34,7 @@ from rgd.adapters.metrics.registry import (
     ROUND_SECONDS,
 )
 from rgd.adapters.metrics.series import Series
-from rgd.adapters.metrics.times import Times
+from rgd.adapters.metrics.times import family_of
 from rgd.ports.metrics import MetricsSource, Sample
 
 #: Samples that are read or written at a time: some 3 ms.
@@ -57,17 +58,19 @@ class Exposition:
         self._sources: list[Callable[[], Iterable[Sample]]] = []
         if source is not None:
             self.also(source.samples)
-        self._round = _histogram(ROUND_SECONDS)
-        answers = AnswerTimes(HTTP_REQUEST_SECONDS.buckets)
-        self._http_request = Times(HTTP_REQUEST_SECONDS, answers.counts)
-        #: Told of every answer of the HTTP server.
-        self.observe_answer = answers.observe_answer
-        self._backlog_check = _histogram(BACKLOG_CHECK_SECONDS)
-        self._backlog_check_here = self._backlog_check.labels(cluster)
-        self._histograms = {
-            BACKLOG_CHECK_SECONDS.name: self._backlog_check,
-            ROUND_SECONDS.name: self._round,
-            HTTP_REQUEST_SECONDS.name: self._http_request,
+        rounds, checks = _histogram(ROUND_SECONDS), _histogram(BACKLOG_CHECK_SECONDS)
+        #: Counts a round that was computed in so many seconds.
+        self.observe_round = rounds.observe
+        #: Counts a check of all backlogs that took so many seconds.
+        self.observe_backlog_check = checks.labels(cluster).observe
+        #: Reads how long answers took, from whoever counts them.
+        self.read_answers: Callable[[], Counts] = dict
+        self._histograms: dict[str, Callable[[], Iterable[Family]]] = {
+            BACKLOG_CHECK_SECONDS.name: partial(_without_created, checks),
+            ROUND_SECONDS.name: partial(_without_created, rounds),
+            HTTP_REQUEST_SECONDS.name: lambda: [
+                family_of(HTTP_REQUEST_SECONDS, self.read_answers())
+            ],
         }
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
@@ -83,18 +86,6 @@ class Exposition:
     def also_process(self, prefix: str, pid: int) -> None:
         """Show `process_*` of another process, with this prefix."""
         ProcessCollector(prefix, pid=lambda: pid, registry=self._process)
-
-    def read_answers(self, read: Callable[[], Counts]) -> None:
-        """Show the answers that another process counts, which nobody counts here."""
-        self._http_request.read = read
-
-    def observe_round(self, seconds: float) -> None:
-        """Count a round that was computed in so long."""
-        self._round.observe(seconds)
-
-    def observe_backlog_check(self, seconds: float) -> None:
-        """Count a check of all backlogs that took so long."""
-        self._backlog_check_here.observe(seconds)
 
     async def render(self, accept: str) -> tuple[bytes, str]:
         """Body and content type of a scrape.
@@ -129,8 +120,7 @@ class Exposition:
     def _written(self, metric: Metric, encode: Callable[[Collector], bytes]) -> Iterator[bytes]:
         """The head of a metric, then its lines, some at a time."""
         if metric.type is MetricType.HISTOGRAM:
-            families = _without_created(self._histograms[metric.name])
-            yield encode(_Shown(families)).removesuffix(_END)
+            yield encode(_Shown(self._histograms[metric.name]())).removesuffix(_END)
             return
         family = _FAMILY_TYPES[metric.type](metric.name, metric.help, labels=metric.labels)
         head = encode(_Shown([family])).removesuffix(_END)
@@ -165,7 +155,7 @@ def _histogram(metric: Metric) -> Histogram:
     return Histogram(metric.name, metric.help, metric.labels, buckets=metric.buckets, registry=None)
 
 
-def _without_created(histogram: Collector | Times) -> Iterator[Family]:
+def _without_created(histogram: Histogram) -> Iterator[Family]:
     """A histogram's family without `_created`, which is a series more than was declared."""
     for family in histogram.collect():
         family.samples = [

@@ -24,17 +24,13 @@ _KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def _metric(name: str, row: Mapping[str, Any]) -> Metric:
-    return Metric(name, **{key: _KEYS.get(key, str)(value) for key, value in row.items()})
-
-
-def _read() -> dict[str, Metric]:
-    text = files("rgd.adapters.metrics").joinpath("metrics.toml").read_text(encoding="utf-8")
-    return {name: _metric(name, row) for name, row in tomllib.loads(text).items()}
-
+_TABLE: Final = files("rgd.adapters.metrics").joinpath("metrics.toml").read_text(encoding="utf-8")
 
 #: All metrics, by name.
-BY_NAME: Final = _read()
+BY_NAME: Final = {
+    name: Metric(name, **{key: _KEYS.get(key, str)(value) for key, value in row.items()})
+    for name, row in tomllib.loads(_TABLE).items()
+}
 METRICS: Final = tuple(BY_NAME.values())
 
 BACKLOG_CHECK_SECONDS: Final = BY_NAME["pulsar_storage_backlog_quota_check_duration_seconds"]

@@ -217,7 +217,7 @@ class Serving(GateProcess):
 
     def answer_times(self) -> Counts:
         """How long answers took."""
-        return self._answers.counts()
+        return self._answers.counts
 
     # The log.
 

@@ -13,9 +13,10 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from rgd.adapters.metrics import labels
+from rgd.adapters.metrics.answer_times import AnswerTimes
 from rgd.adapters.metrics.exposition import SLICE, Exposition
 from rgd.adapters.metrics.metric import MetricType
-from rgd.adapters.metrics.registry import METRICS
+from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS, METRICS
 from rgd.adapters.metrics.series import UndeclaredMetric
 from rgd.ports.metrics import Sample
 
@@ -45,6 +46,13 @@ def exposition(figures: Figures) -> Exposition:
     return Exposition(figures)
 
 
+@pytest.fixture
+def answers(exposition: Exposition) -> AnswerTimes:
+    counted = AnswerTimes(HTTP_REQUEST_SECONDS.buckets)
+    exposition.read_answers = lambda: counted.counts
+    return counted
+
+
 async def scrape(exposition: Exposition) -> dict[str, Family]:
     body, _ = await exposition.render("")
     return {family.name: family for family in parser.text_string_to_metric_families(body.decode())}
@@ -69,11 +77,11 @@ def one_of_each() -> list[Sample]:
 
 
 async def test_every_declared_metric_is_shown_under_its_exact_name_and_no_other(
-    figures: Figures, exposition: Exposition
+    figures: Figures, exposition: Exposition, answers: AnswerTimes
 ) -> None:
     figures.now = one_of_each()
     exposition.observe_round(0.002)
-    exposition.observe_answer("/v1/acquire", 200, 0.0002)
+    answers.observe_answer("/v1/acquire", 200, 0.0002)
     exposition.observe_backlog_check(0.02)
     families = await scrape(exposition)
     names = {sample.name for family in families.values() for sample in family.samples}
@@ -85,10 +93,10 @@ async def test_every_declared_metric_is_shown_under_its_exact_name_and_no_other(
 
 
 async def test_openmetrics_passes_the_strict_parser_with_the_same_figures(
-    figures: Figures, exposition: Exposition
+    figures: Figures, exposition: Exposition, answers: AnswerTimes
 ) -> None:
     figures.now = one_of_each()
-    exposition.observe_answer("/v1/acquire", 200, 0.3)
+    answers.observe_answer("/v1/acquire", 200, 0.3)
     body, _ = await exposition.render(OPENMETRICS)
     strict = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
