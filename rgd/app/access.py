@@ -17,9 +17,9 @@ from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX
 from rgd.adapters.exchange.pulsar import Prepare, PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_errors import namespace_commands
 from rgd.adapters.exchange.seal import SealSettings
-from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.backlog_reader import StockBacklogReader
 from rgd.adapters.stock.broker_list import StockBrokerList
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.namespaces import NamespaceState, ensure_namespace, look_at
 from rgd.app.backlog_evicting import EvictionCarrier
 from rgd.app.backlog_polling import BacklogPoller
@@ -54,18 +54,6 @@ def pulsar_settings(exchange: ExchangeSettings) -> PulsarSettings:
         listener_name=exchange.listener_name,
         open_timeout_s=exchange.open_timeout_s,
         send_timeout_ms=exchange.send_timeout_ms,
-    )
-
-
-def stock_settings(exchange: ExchangeSettings) -> StockSettings:
-    """How to ask the admin API for its policies."""
-    assert exchange.admin_url is not None, "rgd.config.relations checks it"
-    return StockSettings(
-        exchange.admin_url,
-        token_file=exchange.admin_token_file or exchange.token_file,
-        ca_file=exchange.admin_ca_file or exchange.tls_ca,
-        cert_file=exchange.tls_cert,
-        key_file=exchange.tls_key,
     )
 
 
@@ -134,7 +122,7 @@ def stock_parts(settings: Settings, url: str) -> StockParts | None:
     return StockParts(
         # A client of its own: Pulsar pauses a whole connection where it throttles a producer.
         PulsarExchange(url, STOCK_TOPIC, settings=access, prepare=prepare),
-        StockBrokerList(StockClient(stock_settings(exchange)), settings.cluster),
+        StockBrokerList(StockClient(exchange), settings.cluster),
         exchange.pulsar_period_s,
     )
 
@@ -144,14 +132,15 @@ def backlog_poller(settings: Settings, clock: Clock) -> BacklogPoller | None:
     backlog = settings.backlog
     if not backlog.poll:
         return None
-    reader = BacklogReaderSettings(
+    reader = StockBacklogReader(
+        StockClient(settings.exchange),
+        backlog,
+        clock.unix_ms,
         cluster=settings.cluster,
-        address=backlog.broker_address,
         broker=settings.broker.name,
-        is_precise=backlog.preciseTimeBasedBacklogQuotaCheck,
     )
     return BacklogPoller(
-        StockBacklogReader(StockClient(stock_settings(settings.exchange)), reader, clock.unix_ms),
+        reader,
         EvictionCarrier(is_enforced=backlog.enforce),
         secrets.SystemRandom(),
         clock.now,
@@ -163,7 +152,7 @@ def backlog_poller(settings: Settings, clock: Clock) -> BacklogPoller | None:
 @asynccontextmanager
 async def _admin(exchange: ExchangeSettings, namespace: str) -> AsyncIterator[StockClient]:
     """The admin API; what it answers instead of working is ExchangeDown, with a remedy."""
-    client, at = StockClient(stock_settings(exchange)), f"the admin API at {exchange.admin_url}"
+    client, at = StockClient(exchange), f"the admin API at {exchange.admin_url}"
     try:
         yield client
     except StockDown as exc:

@@ -4,7 +4,7 @@ Law: a setting exists only if it has an effect. Each has its default, bounds, un
 nowhere else; docs/configuration.md is generated from these models, and a fault quotes them.
 
 `load` has the sources of values and their order. `relations` has the relations between two
-settings. Adapters have dataclasses of their own, which `rgd.app` fills from these.
+settings. An adapter takes the section by which it is configured, or `rgd.app` fills a dataclass of its own from it.
 """
 
 import socket

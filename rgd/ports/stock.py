@@ -82,7 +82,7 @@ class Reading:
 
     policies: StockPolicies
     #: The unreadable parts, which keep their known values: the reason by the call's path. At most
-    #: `rgd.adapters.stock.client.StockSettings.faults_max` of them.
+    #: `rgd.adapters.stock.parts.FAULTS_MAX` of them.
     faults: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -35,7 +35,7 @@ class BacklogReading:
     #: Topics that this broker does not own any more, or that do not exist any more.
     gone: tuple[str, ...] = ()
     #: The topics that cannot be read, with the reasons; at most
-    #: `rgd.adapters.stock.client.StockSettings.faults_max` of them.
+    #: `rgd.adapters.stock.parts.FAULTS_MAX` of them.
     faults: Mapping[str, str] = field(default_factory=dict)
 
 

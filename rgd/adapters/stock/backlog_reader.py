@@ -10,18 +10,19 @@ topic whose oldest message changed. `backlog_answers` interprets the answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
+from msgspec.json import Decoder
 from typing_extensions import override
 
 from rgd.adapters.stock import backlog_answers as answers
 from rgd.adapters.stock.answers import NAMES
-from rgd.adapters.stock.backlog_answers import InternalStats, Stamp
+from rgd.adapters.stock.backlog_answers import Stamp
 from rgd.adapters.stock.client import Missing, Moved, StockClient
 from rgd.adapters.stock.parts import PartReads
 from rgd.adapters.stock.paths import path_of, path_of_topic, quoted
+from rgd.config.backlog_settings import BacklogSettings
 from rgd.core.backlog.model import (
     Eviction,
     Ledger,
@@ -32,7 +33,7 @@ from rgd.core.backlog.model import (
 )
 from rgd.core.bounds import BOUNDS
 from rgd.core.policies.names import parse_namespace, partitioned_topic_of
-from rgd.ports.stock import StockDown, StockError, StockRefused
+from rgd.ports.stock import StockDown, StockError
 from rgd.ports.stock_backlogs import (
     BacklogReading,
     BrokerAway,
@@ -46,18 +47,7 @@ TOPIC_BYTES_MAX: Final = 4 << 20
 #: Most evicted seconds that Pulsar takes: an int32.
 SECONDS_MAX: Final = (1 << 31) - 1
 
-
-@dataclass(frozen=True, slots=True)
-class BacklogReaderSettings:
-    """Which broker is read, and how."""
-
-    cluster: str
-    #: The broker's address as Pulsar lists it (`pulsar-admin brokers list`); None: derive it.
-    address: str | None
-    #: This daemon's `broker.name`, from which the address may be derived.
-    broker: str
-    #: Whether the time of each topic's oldest message is read.
-    is_precise: bool
+_Answer = TypeVar("_Answer")
 
 
 class StockBacklogReader(StockBacklogs):
@@ -65,19 +55,29 @@ class StockBacklogReader(StockBacklogs):
 
     Args:
         client: makes the calls.
-        settings: which broker, and how.
+        settings: which broker, and how; without its address it is derived.
         unix_ms: returns the time now, ms since 1970.
+        cluster: the cluster's name.
+        broker: this daemon's `broker.name`, from which the address may be derived.
     """
 
     def __init__(
-        self, client: StockClient, settings: BacklogReaderSettings, unix_ms: Callable[[], int]
+        self,
+        client: StockClient,
+        settings: BacklogSettings,
+        unix_ms: Callable[[], int],
+        *,
+        cluster: str,
+        broker: str,
     ) -> None:
         self._client = client
         self._settings = settings
         self._unix_ms = unix_ms
+        self._cluster = cluster
+        self._broker = broker
         #: `scheme://host:port` of the own broker, since it was found.
         self._at: str | None = None
-        self._lists = PartReads(client)
+        self._lists = PartReads()
         #: The topics of each bundle that the broker owns.
         self._bundles: dict[str, tuple[str, ...]] = {}
         #: By topic: close times by ledger, and the times of the message at the oldest position.
@@ -87,10 +87,8 @@ class StockBacklogReader(StockBacklogs):
     @override
     async def owned(self) -> Sequence[str]:
         await self._client.prepare()
-        address = self._settings.address or await self._derived_address()
-        path = (
-            f"brokers/{quoted(self._settings.cluster)}/{quote(address, safe=':')}/ownedNamespaces"
-        )
+        address = self._settings.broker_address or await self._derived_address()
+        path = f"brokers/{quoted(self._cluster)}/{quote(address, safe=':')}/ownedNamespaces"
         try:
             bundles, at = await self._client.locate(path, answers.BUNDLES)
         except Missing as exc:
@@ -98,7 +96,7 @@ class StockBacklogReader(StockBacklogs):
         self._at = at
         held = [name for name, bundle in (bundles or {}).items() if bundle.is_active]
         held = [name for name in held if _is_polled(name, address)]
-        self._lists = PartReads(self._client)
+        self._lists = PartReads()
         self._bundles = await self._lists.each(held, self._topics_of, self._bundles, path="bundles")
         return self._sorted_topics()
 
@@ -107,7 +105,7 @@ class StockBacklogReader(StockBacklogs):
         async def read(topic: str) -> None:
             deliver(await self._report(topic))
 
-        reads = PartReads(self._client)
+        reads = PartReads()
         await reads.each(topics, read, {}, path="topics", seconds=seconds)
         return BacklogReading(reads.last, tuple(reads.gone), self._lists.faults | reads.faults)
 
@@ -152,7 +150,7 @@ class StockBacklogReader(StockBacklogs):
         """The live broker at `exchange.admin_url`, or the one whose host is named as this daemon."""
         alive = await self._client.get("brokers", NAMES) or []
         # Of several addresses none is that of the broker beside this daemon in particular.
-        admin, broker = self._client.only_address, self._settings.broker
+        admin, broker = self._client.only_address, self._broker
         by_rule = (
             [one for one in alive if admin and one == admin],
             # A broker is listed with one port, and may also be asked at its TLS port.
@@ -163,7 +161,7 @@ class StockBacklogReader(StockBacklogs):
             if len(same) == 1:
                 return same[0]
         raise BrokerAway(
-            f"expected one of the live brokers {', '.join(alive[:10])} at {admin or self._client.settings.url} or named {broker}; "
+            f"expected one of the live brokers {', '.join(alive[:10])} at {admin or self._client.url} or named {broker}; "
             "set backlog.broker_address to the address of the broker beside this daemon"
         )
 
@@ -191,35 +189,29 @@ class StockBacklogReader(StockBacklogs):
     # One topic.
 
     async def _report(self, topic: str) -> TopicBacklog:
-        stats = await self._stats(topic)
+        stats = await self._of_topic(topic, "internalStats", answers.STATS)
         read_at_ms = self._unix_ms()
         ledgers = answers.ledgers_of(stats)
         subscriptions = answers.subscriptions_of(stats, ledgers)
         if ledgers:
             ledgers = answers.closed(ledgers, await self._close_times(topic, ledgers))
-        oldest = await self._stamp(topic, subscriptions) if self._settings.is_precise else None
+        oldest = None
+        if self._settings.preciseTimeBasedBacklogQuotaCheck:
+            oldest = await self._stamp(topic, subscriptions)
         report = answers.report_of(topic, ledgers, subscriptions, oldest, read_at_ms)
         check_backlog(report)
         return report
 
-    async def _stats(self, topic: str) -> InternalStats:
-        path = f"{path_of_topic(topic)}/internalStats"
-        stats = await self._client.get(path, answers.STATS, at=self._own, bytes_max=TOPIC_BYTES_MAX)
-        if stats is None:
-            raise StockRefused(f"{path}: expected an answer, got nothing")
-        return stats
+    async def _of_topic(self, topic: str, what: str, decoder: Decoder[_Answer]) -> _Answer:
+        path = f"{path_of_topic(topic)}/{what}"
+        return await self._client.require(path, decoder, at=self._own, bytes_max=TOPIC_BYTES_MAX)
 
     async def _close_times(self, topic: str, ledgers: Sequence[Ledger]) -> Mapping[int, int]:
         """The close times of all ledgers but the last, which never change."""
         known = self._closed_at.get(topic, {})
         closed = [ledger.id for ledger in ledgers[:-1]]
         if any(one not in known for one in closed):
-            path = f"{path_of_topic(topic)}/internal-info"
-            info = await self._client.get(
-                path, answers.INFO, at=self._own, bytes_max=TOPIC_BYTES_MAX
-            )
-            if info is None:
-                raise StockRefused(f"{path}: expected an answer, got nothing")
+            info = await self._of_topic(topic, "internal-info", answers.INFO)
             closed_at = {one.ledger_id: one.timestamp for one in info.ledgers if one.timestamp > 0}
             known = known | closed_at
         # Without those that were deleted, and without the one that is written.
@@ -251,7 +243,7 @@ class StockBacklogReader(StockBacklogs):
 
     async def _last_evicted(self, eviction: Eviction) -> Position | None:
         """The last entry to acknowledge; None if the subscription is past it."""
-        stats = await self._stats(eviction.topic)
+        stats = await self._of_topic(eviction.topic, "internalStats", answers.STATS)
         cursor = stats.cursors.get(eviction.subscription)
         if cursor is None:
             raise Missing(f"{eviction.topic} has no subscription {eviction.subscription}")

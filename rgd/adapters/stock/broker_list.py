@@ -52,7 +52,7 @@ class StockBrokerList(StockBrokers):
     def __init__(self, client: StockClient, cluster: str) -> None:
         self._client = client
         self._cluster = cluster
-        self._scheme = urlsplit(client.settings.url).scheme
+        self._scheme = urlsplit(client.url).scheme
         #: What brokers reported about themselves, by address.
         self._told: dict[str, ListedBroker] = {}
 

@@ -20,6 +20,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import msgspec
+from msgspec.json import Decoder
 
 from rgd.config.plain_files import (
     TOKEN_BYTES_MAX,
@@ -27,10 +28,16 @@ from rgd.config.plain_files import (
     fingerprint,
     read_plain_file,
 )
+from rgd.config.settings import ExchangeSettings
 from rgd.config.values import urls_of
 from rgd.ports.stock import StockDown, StockError, StockRefused
 
-#: Largest answer that is read: a list of some 100,000 names.
+#: Most concurrent calls. Their answers may all arrive in one turn of the event loop, and each delays
+#: requests by half a millisecond.
+CONNECTIONS_MAX: Final = 4
+#: Longest time of one call.
+CALL_TIMEOUT_S: Final = 10.0
+#: Largest answer that is read, where a call sets no other limit: a list of some 100,000 names.
 BODY_BYTES_MAX: Final = 16 << 20
 #: Largest header line of an answer. Pulsar returns a message's properties in one.
 HEADER_BYTES_MAX: Final = 64 << 10
@@ -58,52 +65,30 @@ class Moved(StockError):
     """The broker that was asked does not own the topic (now)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StockSettings:
-    """The admin API's address, and the limits of its use."""
-
-    #: `http://host:8080` or `https://...`, without a path; several as `http://a:8080,b:8080`.
-    url: str
-    #: A file with a bearer token.
-    token_file: Path | None = None
-    #: Certificates to trust, PEM; None: the system's.
-    ca_file: Path | None = None
-    #: The daemon's own certificate and key, PEM, where Pulsar requires one.
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    #: Most concurrent calls. Their answers may all arrive in one turn of the event loop, and each delays
-    #: requests by half a millisecond.
-    connections_max: int = 4
-    #: Longest time of one call.
-    call_timeout_s: float = 10.0
-    #: Largest answer, where a call sets no other limit.
-    body_bytes_max: int = BODY_BYTES_MAX
-    #: Most reported faults of one poll (further unreadable parts also keep their values), and most calls
-    #: without an answer before it fails.
-    faults_max: int = 100
-    unreached_max: int = 20
-
-
 class _Complaint(msgspec.Struct):
     """Pulsar's ErrorData."""
 
     reason: str
 
 
-_complaint: Final = msgspec.json.Decoder(_Complaint)
+_complaint: Final = Decoder(_Complaint)
 
 
 class StockClient:
-    """One admin API. Must be made and used on one event loop."""
+    """The admin API at `exchange.admin_url`. Must be made and used on one event loop."""
 
-    def __init__(self, settings: StockSettings) -> None:
-        self.settings = settings
-        self._bases = urls_of(settings.url)
+    def __init__(self, exchange: ExchangeSettings) -> None:
+        assert exchange.admin_url is not None, "rgd.config.relations checks it"
+        self.url = exchange.admin_url
+        self._bases = urls_of(self.url)
         #: The one that answered last; calls begin there.
         self._base = self._bases[0]
         self._session: aiohttp.ClientSession | None = None
         self._headers: dict[str, str] = {}
-        pems = (settings.ca_file, settings.cert_file, settings.key_file)
+        self._token_file = exchange.admin_token_file or exchange.token_file
+        self._ca_file = exchange.admin_ca_file or exchange.tls_ca
+        self._cert_file, self._key_file = exchange.tls_cert, exchange.tls_key
+        pems = (self._ca_file, self._cert_file, self._key_file)
         self._pem_files = tuple(path for path in pems if path is not None)
         self._pems: Fingerprint = ()
 
@@ -119,15 +104,15 @@ class StockClient:
             StockRefused: the token or the certificates cannot be read.
         """
         try:
-            self._headers = await asyncio.to_thread(_headers, self.settings.token_file)
+            self._headers = await asyncio.to_thread(_headers, self._token_file)
             pems = await asyncio.to_thread(fingerprint, self._pem_files)
             if self._session is None or pems != self._pems:
-                trust = await asyncio.to_thread(_trust, self.settings)
+                trust = await asyncio.to_thread(self._trust)
                 await self.close()
                 self._pems = pems
                 self._session = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=trust, limit=self.settings.connections_max),
-                    timeout=aiohttp.ClientTimeout(total=self.settings.call_timeout_s),
+                    connector=aiohttp.TCPConnector(ssl=trust, limit=CONNECTIONS_MAX),
+                    timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
                     max_line_size=HEADER_BYTES_MAX,
                     max_field_size=HEADER_BYTES_MAX,
                 )
@@ -135,12 +120,7 @@ class StockClient:
             raise StockRefused(f"token or certificates for Pulsar's admin API: {exc}") from exc
 
     async def get(
-        self,
-        path: str,
-        decoder: msgspec.json.Decoder[_Answer],
-        *,
-        at: str | None = None,
-        bytes_max: int | None = None,
+        self, path: str, decoder: Decoder[_Answer], *, at: str | None = None
     ) -> _Answer | None:
         """Get a path below `/admin/v2/` (its parts quoted); None is Pulsar's null: not set.
 
@@ -148,7 +128,6 @@ class StockClient:
             path: what to get.
             decoder: of the answer.
             at: ask only this broker (its address as `locate` returned it), and follow no redirect.
-            bytes_max: the largest answer; None: that of the settings.
 
         Raises:
             Missing: Pulsar reports that it does not exist.
@@ -156,12 +135,25 @@ class StockClient:
             StockDown: no answer came.
             StockRefused: the answer is unusable.
         """
-        reply = await self._reply(_Call("GET", path, at=at, bytes_max=bytes_max))
+        reply = await self._reply(_Call("GET", path, at=at))
         return _decoded(path, reply.body, decoder)
 
-    async def locate(
-        self, path: str, decoder: msgspec.json.Decoder[_Answer]
-    ) -> tuple[_Answer | None, str]:
+    async def require(
+        self,
+        path: str,
+        decoder: Decoder[_Answer],
+        *,
+        at: str | None = None,
+        bytes_max: int = BODY_BYTES_MAX,
+    ) -> _Answer:
+        """As `get`, of at most so many bytes; null is no valid answer."""
+        reply = await self._reply(_Call("GET", path, at=at, bytes_max=bytes_max))
+        answer = _decoded(path, reply.body, decoder)
+        if answer is None:
+            raise StockRefused(f"{path}: expected an answer, got nothing")
+        return answer
+
+    async def locate(self, path: str, decoder: Decoder[_Answer]) -> tuple[_Answer | None, str]:
         """As `get`, and the address of the broker that answered after all redirects."""
         reply = await self._reply(_Call("GET", path))
         return _decoded(path, reply.body, decoder), reply.at
@@ -182,6 +174,14 @@ class StockClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def _trust(self) -> ssl.SSLContext | bool:
+        if self._ca_file is None and self._cert_file is None:
+            return True
+        trust = ssl.create_default_context(cafile=self._ca_file)
+        if self._cert_file is not None:
+            trust.load_cert_chain(self._cert_file, self._key_file)
+        return trust
 
     async def _reply(self, call: "_Call") -> "_Reply":
         """A successful answer."""
@@ -227,7 +227,7 @@ class StockClient:
                 method, url, headers=headers, data=data, allow_redirects=False
             ) as response:
                 if response.status not in _REDIRECTS:
-                    body = await _bounded(path, response, bytes_max or self.settings.body_bytes_max)
+                    body = await _bounded(path, response, bytes_max)
                     return _Reply(response.status, response.headers, body, _address_of(url))
                 location = response.headers.get("Location", "")
                 if at is not None:
@@ -245,7 +245,7 @@ class _Call(NamedTuple):
     path: str
     data: bytes | None = None
     at: str | None = None
-    bytes_max: int | None = None
+    bytes_max: int = BODY_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,16 +267,6 @@ def _headers(token_file: Path | None) -> dict[str, str]:
             raise ValueError(f"{token_file}: expected one line with a token")
         headers["Authorization"] = f"Bearer {token}"
     return headers
-
-
-def _trust(settings: StockSettings) -> ssl.SSLContext | bool:
-    ca_file, cert_file = settings.ca_file, settings.cert_file
-    if ca_file is None and cert_file is None:
-        return True
-    trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-    if cert_file is not None:
-        trust.load_cert_chain(cert_file, settings.key_file)
-    return trust
 
 
 async def _bounded(path: str, response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
@@ -305,7 +295,7 @@ def _next_url(path: str, url: str, location: str) -> str:
     return target
 
 
-def _decoded(path: str, body: bytes, decoder: msgspec.json.Decoder[_Answer]) -> _Answer | None:
+def _decoded(path: str, body: bytes, decoder: Decoder[_Answer]) -> _Answer | None:
     if not body:
         # Pulsar's form of null.
         return None

@@ -1,27 +1,31 @@
 """Reads many parts of a stock Pulsar with few calls at a time, and survives those that fail.
 
 Law: an unreadable part keeps its known value and is reported as a fault. A part that Pulsar says does not
-exist, or that another broker owns, is gone. After `unreached_max` calls without an answer everything fails.
+exist, or that another broker owns, is gone. After `UNREACHED_MAX` calls without an answer everything fails.
 """
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from rgd.adapters.stock.client import Missing, Moved, StockClient
+from rgd.adapters.stock.client import CONNECTIONS_MAX, Missing, Moved
 from rgd.core.errors import CoreError
 from rgd.errors import RgdError
 from rgd.ports.stock import StockDown, StockError
+
+#: Most faults of one poll that are reported (further unreadable parts also keep their values), and most calls
+#: without an answer before it fails.
+FAULTS_MAX: Final = 100
+UNREACHED_MAX: Final = 20
 
 _Part = TypeVar("_Part")
 
 
 class PartReads:
-    """The reads of one poll, `connections_max` at a time."""
+    """The reads of one poll, `CONNECTIONS_MAX` at a time."""
 
-    def __init__(self, client: StockClient) -> None:
-        self._client = client
+    def __init__(self) -> None:
         self._unreached = 0
         self._gave_up: StockDown | None = None
         #: Why parts cannot be read, by the path of the call.
@@ -77,7 +81,7 @@ class PartReads:
                     found[name] = part if before is None or part != before else before
 
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(min(self._client.settings.connections_max, len(names))):
+            for _ in range(min(CONNECTIONS_MAX, len(names))):
                 tasks.create_task(work())
         if self._gave_up is not None:
             raise self._gave_up
@@ -85,11 +89,11 @@ class PartReads:
 
     def fault(self, what: str, error: RgdError) -> None:
         """Report an unreadable part."""
-        if len(self.faults) < self._client.settings.faults_max:
+        if len(self.faults) < FAULTS_MAX:
             self.faults[what] = str(error)
         if isinstance(error, StockDown):
             self._unreached += 1
-            if self._unreached == self._client.settings.unreached_max:
+            if self._unreached == UNREACHED_MAX:
                 self._gave_up = StockDown(
                     f"{self._unreached} calls without an answer, the last: {error}"
                 )

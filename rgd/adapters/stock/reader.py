@@ -4,7 +4,7 @@ Law: an unreadable part keeps its known value and is reported as a fault (`parts
 read, all known values of its names stay. If a poll fails, nothing changes.
 
 Pulsar has no bulk call: one GET for the brokers' limit, one for each resource group and each namespace, four for each selected
-topic, one for each of its subscriptions. They run `connections_max` at a time, and each part
+topic, one for each of its subscriptions. They run some at a time, and each part
 is converted when it arrives, so the event loop is never held for long.
 `answers` interprets answers; `client` makes the calls.
 """
@@ -18,7 +18,7 @@ from msgspec.json import Decoder
 from rgd.adapters.stock import answers
 from rgd.adapters.stock.client import Missing, StockClient
 from rgd.adapters.stock.parts import PartReads
-from rgd.adapters.stock.paths import path_of, quoted
+from rgd.adapters.stock.paths import path_of, path_of_topic, quoted
 from rgd.core.policies.model import NOT_SET, Group, LocalLimit
 from rgd.core.policies.names import check_entity, parse_namespace
 from rgd.ports.stock import (
@@ -46,19 +46,21 @@ class StockAdmin:
         self._client = client
         self._cluster = cluster
         self._is_cluster_known = False
+        #: The reads of this poll.
+        self._parts = PartReads()
 
     async def read(self, known: StockPolicies, topics: Mapping[str, frozenset[str]]) -> Reading:
         """Read all groups, all namespaces, and some topics (`rgd.ports.stock.StockPulsar.read`)."""
         await self._client.prepare()
         await self._learn_cluster()
-        poll = _Poll(self._client, self._cluster)
+        self._parts = PartReads()
         policies = StockPolicies(
-            groups=await poll.groups(known.groups),
-            namespaces=await poll.namespaces(known.namespaces),
-            topics=await poll.topics(known.topics, topics),
-            broker=await poll.broker(known.broker),
+            groups=await self._groups(known.groups),
+            namespaces=await self._namespaces(known.namespaces),
+            topics=await self._topics(known.topics, topics),
+            broker=await self._broker(known.broker),
         )
-        return Reading(policies, poll.faults)
+        return Reading(policies, self._parts.faults)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -81,42 +83,30 @@ class StockAdmin:
         if configuration is not None:
             self._cluster = configuration.cluster
 
-
-class _Poll:
-    """One pass over all policies."""
-
-    def __init__(self, client: StockClient, cluster: str) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._parts = PartReads(client)
-
-    @property
-    def faults(self) -> Mapping[str, str]:
-        """The unreadable parts."""
-        return self._parts.faults
-
-    async def groups(self, known: Mapping[str, Group]) -> dict[str, Group]:
+    async def _groups(self, known: Mapping[str, Group]) -> dict[str, Group]:
         """Every resource group."""
         names = await self._names("resourcegroups")
 
         async def read(name: str) -> Group:
             path = f"resourcegroups/{quoted(name)}"
-            return answers.group_of(name, await self._object(path, answers.RESOURCE_GROUP))
+            return answers.group_of(name, await self._client.require(path, answers.RESOURCE_GROUP))
 
         return await self._parts.each(names, read, known, path="resourcegroups")
 
-    async def broker(self, known: LocalLimit) -> LocalLimit:
+    async def _broker(self, known: LocalLimit) -> LocalLimit:
         """The limit of each broker."""
         path = "brokers/configuration/values"
         try:
-            return answers.broker_of(await self._object(path, answers.DYNAMIC_CONFIGURATION))
+            return answers.broker_of(
+                await self._client.require(path, answers.DYNAMIC_CONFIGURATION)
+            )
         except Missing:
             return NOT_SET
         except StockError as error:
             self._parts.fault(path, error)
             return known
 
-    async def namespaces(self, known: Mapping[str, StockNamespace]) -> dict[str, StockNamespace]:
+    async def _namespaces(self, known: Mapping[str, StockNamespace]) -> dict[str, StockNamespace]:
         """Every namespace of every tenant."""
 
         async def names_of(tenant: str) -> list[str]:
@@ -131,14 +121,14 @@ class _Poll:
 
         async def read(name: str) -> StockNamespace:
             path = f"namespaces/{path_of(parse_namespace(name))}"
-            answer = await self._object(path, answers.NAMESPACE)
+            answer = await self._client.require(path, answers.NAMESPACE)
             return answers.namespace_of(answer, self._cluster)
 
         lists = await self._parts.each(await self._names("tenants"), names_of, {}, path="tenants")
         names = [name for names in lists.values() for name in names]
         return await self._parts.each(names, read, known, path="namespaces")
 
-    async def topics(
+    async def _topics(
         self, known: Mapping[str, StockTopic], wanted: Mapping[str, frozenset[str]]
     ) -> dict[str, StockTopic]:
         """The selected topics, without those that set nothing; the others with their known values."""
@@ -153,15 +143,14 @@ class _Poll:
 
     async def _namespaces_of(self, tenant: str) -> list[str]:
         path = f"namespaces/{check_entity(tenant, 'tenant')}"
-        names = await self._object(path, answers.NAMES)
+        names = await self._client.require(path, answers.NAMES)
         for name in names:
             if not name.startswith(f"{tenant}/"):
                 raise StockRefused(f"{path}: it names {name!r} of another tenant")
         return names
 
     async def _topic(self, name: str, subscriptions: Iterable[str]) -> StockTopic:
-        domain, _, rest = name.partition("://")
-        base = f"{domain}/{path_of(rest)}"
+        base = path_of_topic(name)
 
         async def get(what: str, decoder: Decoder[_Answer]) -> _Answer | None:
             return await self._client.get(f"{base}/{what}", decoder)
@@ -179,16 +168,9 @@ class _Poll:
             backlogs=await get("backlogQuotaMap", answers.QUOTAS),
         )
 
-    async def _object(self, path: str, decoder: Decoder[_Answer]) -> _Answer:
-        """The object at a path; null is no valid answer."""
-        answer = await self._client.get(path, decoder)
-        if answer is None:
-            raise StockRefused(f"{path}: expected an answer, got nothing")
-        return answer
-
     async def _names(self, path: str) -> list[str]:
         """A list without which the poll fails."""
         try:
-            return await self._object(path, answers.NAMES)
+            return await self._client.require(path, answers.NAMES)
         except Missing as exc:
             raise StockRefused(f"{exc}; is this Pulsar's admin API?") from exc

@@ -14,7 +14,7 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.stock import answers
 from rgd.adapters.stock.client import StockClient
-from rgd.app.access import look_at_namespace, pulsar_settings, stock_settings
+from rgd.app.access import look_at_namespace, pulsar_settings
 from rgd.app.clock import Clock
 from rgd.app.doctor.findings import Report
 from rgd.app.doctor.machine import existing, try_to_write
@@ -137,7 +137,7 @@ async def admin(report: Report, settings: Settings, clock: Clock) -> None:
 
 async def _followed(report: Report, settings: Settings) -> None:
     """Whether Pulsar's policies can be read."""
-    client = StockClient(stock_settings(settings.exchange))
+    client = StockClient(settings.exchange)
     try:
         await client.prepare()
         for names_of in ("resourcegroups", "tenants"):

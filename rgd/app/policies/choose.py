@@ -13,7 +13,7 @@ from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile
 from rgd.adapters.usagelog.files import log_folder
-from rgd.app.access import make_namespace, pulsar_settings, stock_settings
+from rgd.app.access import make_namespace, pulsar_settings
 from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import (
@@ -88,11 +88,11 @@ def _pulsar_admin(
     settings: Settings, names_asked: NamesAsked, topics_polled: TopicsPolled
 ) -> PulsarAdminPolicies:
     policies = settings.policies
-    asked = stock_settings(settings.exchange)
+    client = StockClient(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
     origins = Origins(
-        stock=StockAdmin(StockClient(asked), settings.cluster),
-        store=StockFile(folder / STOCK_POLICIES_FILE, asked.url),
+        stock=StockAdmin(client, settings.cluster),
+        store=StockFile(folder / STOCK_POLICIES_FILE, client.url),
         stand_in=seed_of(policies.file),
         names_asked=names_asked,
         topics_polled=topics_polled,

@@ -18,14 +18,16 @@ import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
-from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.backlog_reader import StockBacklogReader
 from rgd.adapters.stock.broker_list import StockBrokerList
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.namespaces import SYSTEM_NAMESPACE
 from rgd.app.clock import SystemClock
 from rgd.app.doctor.exchange import admin
 from rgd.app.doctor.findings import State, run_all
+from rgd.config.backlog_settings import BacklogSettings
 from rgd.config.load import load_settings
+from rgd.config.settings import ExchangeSettings
 from rgd.core.backlog.model import TopicBacklog
 from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.ports.exchange import ExchangeDown
@@ -330,6 +332,11 @@ async def test_a_daemon_joins_with_its_token_and_says_what_is_missing_without(
                 await asyncio.sleep(0.05)
 
 
+def admin_client(secured: SecuredPulsar, token_file: Path) -> StockClient:
+    access = ExchangeSettings(admin_url=secured.pulsar.admin_url, admin_token_file=token_file)
+    return StockClient(access)
+
+
 async def test_polling_backlogs_needs_the_grants_that_the_docs_say(
     secured: SecuredPulsar, token_file: Path
 ) -> None:
@@ -337,8 +344,9 @@ async def test_polling_backlogs_needs_the_grants_that_the_docs_say(
     path = topic.replace("://", "/")
     secured.admin("PUT", path)
     secured.admin("PUT", f"{path}/subscription/all")
-    client = StockClient(StockSettings(secured.pulsar.admin_url, token_file=token_file))
-    reader = StockBacklogReader(client, BacklogReaderSettings(CLUSTER, None, "b", True), lambda: 0)
+    client = admin_client(secured, token_file)
+    precise = BacklogSettings(preciseTimeBasedBacklogQuotaCheck=True)
+    reader = StockBacklogReader(client, precise, lambda: 0, cluster=CLUSTER, broker="b")
     try:
         # What the broker owns is told to a superuser only.
         with pytest.raises(StockRefused, match="401"):
@@ -376,8 +384,7 @@ async def test_stock_brokers_as_neighbours_need_the_grants_that_the_docs_say(
     admin_file.write_text(secured.token(ADMIN))
 
     async def listed(token: Path) -> list[str]:
-        access = StockSettings(secured.pulsar.admin_url, token_file=token)
-        brokers = StockBrokerList(StockClient(access), CLUSTER)
+        brokers = StockBrokerList(admin_client(secured, token), CLUSTER)
         try:
             return [broker.service_url or "" for broker in await brokers.listed()]
         finally:

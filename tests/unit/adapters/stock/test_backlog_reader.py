@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from rgd.adapters.stock import backlog_reader as module
-from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.backlog_reader import StockBacklogReader
+from rgd.adapters.stock.client import StockClient
+from rgd.config.backlog_settings import BacklogSettings
+from rgd.config.settings import ExchangeSettings
 from rgd.core.backlog.model import Eviction, Position, QuotaType, Source, TopicBacklog
 from rgd.ports.stock_backlogs import BacklogReading, BrokerAway, EvictionOutcome
 from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
@@ -37,12 +39,13 @@ EXPIRE = "persistent/t1/n1/eu/subscription/s1/expireMessages"
 
 @asynccontextmanager
 async def reading(
-    pulsar: PretendPulsar, *, is_precise: bool = True, address: str | None = BROKER, **limits: Any
+    pulsar: PretendPulsar, *, is_precise: bool = True, address: str | None = BROKER
 ) -> AsyncIterator[StockBacklogReader]:
     """A reader of the pretended broker."""
-    settings = BacklogReaderSettings("standalone", address, "broker-1", is_precise)
-    client = StockClient(StockSettings(pulsar.url, **limits))
-    reader = StockBacklogReader(client, settings, lambda: NOW_MS)
+    settings = BacklogSettings(broker_address=address, preciseTimeBasedBacklogQuotaCheck=is_precise)
+    client = StockClient(ExchangeSettings(admin_url=pulsar.url))
+    names = {"cluster": "standalone", "broker": "broker-1"}
+    reader = StockBacklogReader(client, settings, lambda: NOW_MS, **names)
     try:
         yield reader
     finally:

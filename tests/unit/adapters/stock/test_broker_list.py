@@ -8,7 +8,8 @@ import json
 import pytest
 
 from rgd.adapters.stock.broker_list import StockBrokerList
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
+from rgd.config.settings import ExchangeSettings
 from rgd.ports.stock import StockRefused
 from rgd.ports.stock_brokers import ListedBroker
 from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
@@ -29,7 +30,7 @@ def ok(body: object) -> dict[str, object]:
 
 
 async def listed(pulsar: PretendPulsar, *, polls: int = 1) -> list[ListedBroker]:
-    brokers = StockBrokerList(StockClient(StockSettings(pulsar.url)), "standalone")
+    brokers = StockBrokerList(StockClient(ExchangeSettings(admin_url=pulsar.url)), "standalone")
     try:
         for _ in range(polls - 1):
             await brokers.listed()

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
+from rgd.config.settings import ExchangeSettings
 from rgd.ports.stock import StockDown, StockPolicies, StockRefused
 from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
 
 
 @asynccontextmanager
 async def admin(url: str, ca_file: Path | None = None) -> AsyncIterator[StockAdmin]:
-    made = StockAdmin(StockClient(StockSettings(url, ca_file=ca_file)), "standalone")
+    asked = ExchangeSettings(admin_url=url, admin_ca_file=ca_file)
+    made = StockAdmin(StockClient(asked), "standalone")
     try:
         yield made
     finally:

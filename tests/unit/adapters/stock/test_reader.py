@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from rgd.adapters.stock import client
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
+from rgd.adapters.stock.parts import UNREACHED_MAX
 from rgd.adapters.stock.reader import StockAdmin
+from rgd.config.settings import ExchangeSettings
 from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
 from rgd.ports.stock import Reading, StockDown, StockPolicies, StockRefused
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar
@@ -27,8 +29,8 @@ TIMEOUT_S = 30.0
 
 
 @asynccontextmanager
-async def admin(url: str, **settings: object) -> AsyncIterator[StockAdmin]:
-    asked = StockSettings(url, **{"call_timeout_s": TIMEOUT_S, **settings})  # type: ignore[arg-type]
+async def admin(url: str, token_file: Path | None = None) -> AsyncIterator[StockAdmin]:
+    asked = ExchangeSettings(admin_url=url, admin_token_file=token_file)
     made = StockAdmin(StockClient(asked), "standalone")
     try:
         yield made
@@ -36,16 +38,15 @@ async def admin(url: str, **settings: object) -> AsyncIterator[StockAdmin]:
         await made.close()
 
 
-async def read(
-    pulsar: PretendPulsar, known: StockPolicies | None = None, **settings: object
-) -> Reading:
+async def read(pulsar: PretendPulsar, known: StockPolicies | None = None) -> Reading:
     """One poll of groups and namespaces."""
-    async with admin(pulsar.url, **settings) as stock:
+    async with admin(pulsar.url) as stock:
         return await stock.read(known or StockPolicies(), {})
 
 
 @pytest.fixture
-async def pulsar() -> AsyncIterator[PretendPulsar]:
+async def pulsar(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PretendPulsar]:
+    monkeypatch.setattr(client, "CALL_TIMEOUT_S", TIMEOUT_S)
     async with PretendPulsar() as pretend, asyncio.timeout(60):
         yield pretend
 
@@ -203,11 +204,11 @@ async def test_a_tenant_that_names_others_namespaces_is_not_believed(
 
 
 async def test_an_answer_without_end_is_refused(pulsar: PretendPulsar) -> None:
-    pulsar.say("resourcegroups/gold", "x" * 5000)
+    pulsar.say("resourcegroups/gold", "x" * (client.BODY_BYTES_MAX + 1))
     before = StockPolicies(groups={"gold": Group("gold", Limit(Rates(1)))})
-    reading = await read(pulsar, before, body_bytes_max=4096)
+    reading = await read(pulsar, before)
     assert reading.policies.groups["gold"] == before.groups["gold"]
-    assert "larger than 4096" in reading.faults["resourcegroups/gold"]
+    assert f"larger than {client.BODY_BYTES_MAX}" in reading.faults["resourcegroups/gold"]
 
 
 # No answer.
@@ -215,14 +216,14 @@ async def test_an_answer_without_end_is_refused(pulsar: PretendPulsar) -> None:
 
 @pytest.mark.slow
 async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
-    pulsar: PretendPulsar,
+    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = (await read(pulsar)).policies
     pulsar.hanging.add("namespaces/acme/orders")
     pulsar.cut.add("resourcegroups/gold")
     # On a busy machine every other call is answered in this time.
-    async with admin(pulsar.url, call_timeout_s=5.0) as stock:
-        reading = await stock.read(before, {})
+    monkeypatch.setattr(client, "CALL_TIMEOUT_S", 5.0)
+    reading = await read(pulsar, before)
     assert reading.policies == before
     assert reading.faults.keys() == {"namespaces/acme/orders", "resourcegroups/gold"}
 
@@ -231,8 +232,8 @@ async def test_many_calls_without_an_answer_end_the_poll(pulsar: PretendPulsar) 
     names = [f"g{number}" for number in range(200)]
     pulsar.say("resourcegroups", names)
     pulsar.cut.update(f"resourcegroups/{name}" for name in names)
-    with pytest.raises(StockDown, match="5 calls without an answer"):
-        await read(pulsar, unreached_max=5)
+    with pytest.raises(StockDown, match=f"{UNREACHED_MAX} calls without an answer"):
+        await read(pulsar)
     assert len(pulsar.calls) < 100
 
 
