@@ -19,14 +19,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from rgd.core.policies.records import (
-    KEYS_MAX,
-    REVISION_MAX,
-    PolicyRecord,
-    PolicyRecords,
-    Value,
-)
-from rgd.core.policies.snapshot import PolicySnapshot
+from typing_extensions import override
+
+from rgd.core.policies.records import KEYS_MAX, REVISION_MAX, PolicyRecord, PolicyRecords
 from rgd.wire.errors import WireError
 from rgd.wire.policies import hash_of_digests, policy_digest
 
@@ -40,8 +35,8 @@ class Taken(NamedTuple):
     is_news: bool
 
 
-class Ledger:
-    """The records of a table that count, and their snapshot.
+class Ledger(PolicyRecords):
+    """The records of a table that count (those of revision 0 are only the groups file's), and their snapshot.
 
     Args:
         seeds: the policies of a groups file.
@@ -49,7 +44,7 @@ class Ledger:
     """
 
     def __init__(self, seeds: Iterable[PolicyRecord], known: Iterable[PolicyRecord] = ()) -> None:
-        self._records = PolicyRecords()
+        super().__init__()
         #: The sum of the digests of the policies in force.
         self._sum = 0
         #: Known keys that the table, as far as it was read, lacks.
@@ -60,7 +55,7 @@ class Ledger:
         self.unusable: list[tuple[str, str]] = []
         for record in (*(replace(seed, revision=0) for seed in seeds), *known):
             try:
-                self._put(record, is_news=True)
+                self.put(record)
             except WireError as error:
                 self.unusable.append((record.key, str(error)))
             else:
@@ -68,7 +63,7 @@ class Ledger:
 
     def take(self, record: PolicyRecord) -> Taken:
         """Apply the topic's next record."""
-        known = self._records.get(record.key)
+        known = self.get(record.key)
         if known is not None and not self._counts(record, known):
             if record.key in self.lacking:
                 pass  # What is known will be written after it.
@@ -81,12 +76,19 @@ class Ledger:
         self.lacking.discard(record.key)
         self.misplaced.pop(record.key, None)
         is_news = known is None or known.value != record.value
-        self._put(record, is_news=is_news)
+        self.put(record)
         return Taken(counts=True, is_news=is_news)
+
+    @override
+    def put(self, record: PolicyRecord) -> None:
+        known = self.value(record.key)
+        if record.value != known:
+            self._sum += policy_digest(record.key, record.value) - policy_digest(record.key, known)
+        super().put(record)
 
     def is_too_many(self, key: str) -> bool:
         """Whether a key exceeds the maximum number of keys."""
-        return len(self._records) >= KEYS_MAX and key not in self._records
+        return len(self) >= KEYS_MAX and key not in self
 
     def leave(self, key: str) -> None:
         """Leave a key alone whose record only a later rgd can read."""
@@ -95,33 +97,13 @@ class Ledger:
 
     def hide(self, key: str) -> None:
         """Note that the last record of a key in the topic is no policy."""
-        if key in self._records and key not in self.lacking:
+        if key in self and key not in self.lacking:
             self.misplaced[key] = PolicyRecord(key, 0, "", None)
 
     def doubt(self) -> None:
         """Reset what is known of the table's own records before it is read from its start."""
-        self.lacking = self._records.keys()
+        self.lacking = self.keys()
         self.misplaced.clear()
-
-    def get(self, key: str) -> PolicyRecord | None:
-        """The record of a key that counts; a tombstone counts too."""
-        return self._records.get(key)
-
-    def value(self, key: str) -> Value:
-        """The value in force for a key; None if there is none or it was deleted."""
-        return self._records.value(key)
-
-    def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
-        """Make the record that replaces the known one of `key`, without applying it."""
-        return self._records.next(key, value, writer)
-
-    def known(self) -> list[PolicyRecord]:
-        """Every record that counts; those of revision 0 are only the groups file's, not a table's."""
-        return self._records.all()
-
-    def snapshot(self) -> PolicySnapshot:
-        """The snapshot of the records."""
-        return self._records.snapshot()
 
     @property
     def hash(self) -> int:
@@ -132,11 +114,3 @@ class Ledger:
         if record.key in self.lacking or record.revision == REVISION_MAX:
             return record.revision >= known.revision
         return record.revision > known.revision
-
-    def _put(self, record: PolicyRecord, *, is_news: bool) -> None:
-        """Make a record count; if it is no news its value is that of its predecessor."""
-        if is_news:
-            known = self._records.get(record.key)
-            before = 0 if known is None else policy_digest(known.key, known.value)
-            self._sum += policy_digest(record.key, record.value) - before
-        self._records.put(record)

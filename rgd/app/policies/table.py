@@ -99,7 +99,7 @@ class TablePolicies:
             self._refusals.add(key, reason)
         self._writing = Writing(store, read_back_s=pauses.read_back_s)
         self._mending = Mending(self._ledger, writer, self._writing.put, self._refusals, pauses)
-        self._keeping = Keeping(kept, self._ledger.known, every_s=pauses.keep_s)
+        self._keeping = Keeping(kept, self._ledger.all, every_s=pauses.keep_s)
         self._on_snapshot: OnSnapshot | None = None
         #: The last reported snapshot and hash.
         self._reported: tuple[PolicySnapshot, int] | None = None
