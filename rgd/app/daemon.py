@@ -29,7 +29,6 @@ from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
-from rgd.app.recorder import Recorder
 from rgd.app.shard_topics import ShardTopics
 from rgd.app.stock_neighbours import StockNeighbours, StockParts
 from rgd.app.traffic import Traffic
@@ -59,7 +58,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.exchange.messages import Message, Report
+from rgd.core.exchange.messages import Message, PoliciesInForce, Report, RoundRecord
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
@@ -83,6 +82,8 @@ class Parts:
 
     clock: Clock
     exchange: Exchange
+    #: Makes the exchange of a shard.
+    shard_exchange: Callable[[Shard], Exchange]
     policies: Policies
     usage_log: UsageLog
     #: Stores the names of the live peers for the next start; never raises.
@@ -97,8 +98,6 @@ class Parts:
     poller: BacklogPoller | None = None
     #: The usage log's tier and readers; None: it has none.
     log_keeper: LogKeeper | None = None
-    #: Makes the exchange of a shard; None: rows are sent on the exchange's own topic alone.
-    shard_exchange: Callable[[Shard], Exchange] | None = None
     #: The stock brokers that share the quotas; None: there are none.
     stock: StockParts | None = None
 
@@ -120,9 +119,18 @@ class Agreeing(Looks):
             self.errors,
             outdated_s=self._round_s,
         )
-        self.shards = self._shard_topics()
+        self.shards = ShardTopics(
+            parts.shard_exchange,
+            take=self._take,
+            opened=self._shard_opened,
+            errors=self.errors,
+            outdated_s=self._round_s,
+            # A plane before this one may have used as many.
+            joined=core.identity.sequence,
+        )
         self.stock = self._stock_neighbours()
-        self.recorder = Recorder(parts.usage_log, self.errors)
+        #: Policies that are in force and not logged yet.
+        self._unlogged: tuple[PolicySnapshot, int] | None = None
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
@@ -156,7 +164,7 @@ class Agreeing(Looks):
         beside = {
             "exchange": self.traffic.trouble,
             **(self.stock.troubles() if self.stock else {}),
-            "shards": self.shards.trouble if self.shards else None,
+            "shards": self.shards.trouble,
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
@@ -307,7 +315,7 @@ class Agreeing(Looks):
             case Publish() | Listen() | SendStockReport():
                 self._send(effect)
             case Append(record):
-                self.recorder.add(record, self.parts.clock.unix_ms())
+                self._append(record)
             case Remember(peers):
                 self.parts.remember(peers)
                 self.traffic.keep_names({*peers, self.broker})
@@ -323,16 +331,22 @@ class Agreeing(Looks):
             case _:
                 assert_never(effect)
 
+    def _append(self, record: RoundRecord) -> None:
+        """Log a round, and before it the policies that it goes by, if others were logged last."""
+        append, unix_ms = self.parts.usage_log.append, self.parts.clock.unix_ms()
+        policies, self._unlogged = self._unlogged, None
+        if policies is not None:
+            append(PoliciesInForce(record.sender, *policies), broker_timestamp_ms=unix_ms)
+        append(record, broker_timestamp_ms=unix_ms)
+
     def _send(self, effect: Publish | Listen | SendStockReport) -> None:
         match effect:
             case Publish(Report(shard=shard) as report) if shard != WHOLE:
-                if self.shards is not None:
-                    self.shards.post(report, shard)
+                self.shards.post(report, shard)
             case Publish(message):
                 self.traffic.post(message)
             case Listen(shards):
-                if self.shards is not None:
-                    self.shards.listen(shards)
+                self.shards.listen(shards)
             case SendStockReport(report):
                 if self.stock is not None:
                     self.stock.post(report)
@@ -343,23 +357,8 @@ class Agreeing(Looks):
         self.halted = self.halted or reason
         self._until.set()
 
-    def _shard_topics(self) -> ShardTopics | None:
-        make = self.parts.shard_exchange
-        if make is None:
-            return None
-
-        def opened(shard: Shard) -> None:
-            self._handle(ShardOpened(self.now(), shard))
-
-        topics = ShardTopics(
-            make,
-            take=self._take,
-            opened=opened,
-            errors=self.errors,
-            outdated_s=self._round_s,
-        )
-        topics.skip_generations(self.core.identity.sequence)
-        return topics
+    def _shard_opened(self, shard: Shard) -> None:
+        self._handle(ShardOpened(self.now(), shard))
 
     def _resume(self) -> None:
         """Take over the groups of the gate whose plane has gone."""
@@ -383,7 +382,7 @@ class Agreeing(Looks):
 
     def _on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         known = self.parts.policies.is_known
-        self.recorder.policies(snapshot, policies_hash)
+        self._unlogged = (snapshot, policies_hash)
         self._handle(PoliciesChanged(self.now(), snapshot, policies_hash, known))
         if self._is_up:
             self._start()

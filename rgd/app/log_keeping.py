@@ -1,7 +1,7 @@
 """What surrounds the usage log of a running daemon: its tier, its readers' positions, its figures, its door.
 
 Law: nothing here is waited for by the event loop but in a thread; the figures are computed from the state when
-they are asked for, and are gone once the log is closed. Writing the log is `rgd.app.recorder`'s business,
+they are asked for, and are gone once the log is closed. Writing the log is `rgd.app.daemon`'s business,
 reading it `log_reading`'s, what happens in the tier `rgd.adapters.usagelog`'s.
 """
 

@@ -11,7 +11,6 @@ Laws:
 
 import asyncio
 import itertools
-import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ class ShardTopics:
         opened: hears when a shard can be read.
         errors: counts what a task raises.
         outdated_s: as `rgd.app.outbox.Outbox`.
-        idle_s: a topic that is only written to is left so long after the last message.
+        joined: so many topics may have been joined under this incarnation before.
     """
 
     def __init__(
@@ -67,11 +66,10 @@ class ShardTopics:
         take: Callable[[Received], None],
         opened: Callable[[Shard], None],
         errors: InternalErrors,
-        outdated_s: float = math.inf,
-        idle_s: float = IDLE_S,
+        outdated_s: float,
+        joined: int = 0,
     ) -> None:
         self._outdated_s = outdated_s
-        self._idle_s = idle_s
         self._make = make
         self._take = take
         self._opened = opened
@@ -81,11 +79,7 @@ class ShardTopics:
         self._dropped: Counter[str] = Counter()
         self._is_closed = False
         #: A generation of a dictionary is never used twice, also when a topic is left and joined again.
-        self._first_generations = itertools.count(1, _GENERATIONS)
-
-    def skip_generations(self, joins: int) -> None:
-        """Begin behind those of so many topics: a plane before this one may have used them."""
-        self._first_generations = itertools.count(1 + joins * _GENERATIONS, _GENERATIONS)
+        self._first_generations = itertools.count(1 + joined * _GENERATIONS, _GENERATIONS)
 
     @property
     def trouble(self) -> str | None:
@@ -165,7 +159,7 @@ class ShardTopics:
         """Leave topics that are only written to, and were not for long."""
         now_s = asyncio.get_running_loop().time()
         for shard, topic in list(self._topics.items()):
-            if not topic.is_read and now_s - topic.used_s > self._idle_s:
+            if not topic.is_read and now_s - topic.used_s > IDLE_S:
                 self._leave(shard)
 
     async def _close(self, topic: _Topic) -> None:

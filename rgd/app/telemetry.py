@@ -82,9 +82,7 @@ class Telemetry:
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.publisher.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
-        dropped = daemon.traffic.dropped + core.membership.dropped
-        if daemon.shards is not None:
-            dropped += daemon.shards.dropped
+        dropped = daemon.traffic.dropped + core.membership.dropped + daemon.shards.dropped
         for reason in sorted(dropped.keys() | {OVERFLOW, UNAUTHENTICATED, UNREADABLE}):
             yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)

@@ -1,7 +1,7 @@
 """Builds what agrees from settings.
 
-Only this module combines adapters, configuration and core. Each adapter gets a
-dataclass of its own filled from the settings; lower layers read no settings.
+Only this module combines adapters, configuration and core. Each adapter gets the section of the settings by which it is
+configured, or a dataclass of its own filled from it; none reads where settings come from.
 
 `rgd.app.daemon` has the interaction of the parts, `rgd.app.planes` runs them.
 """
@@ -119,7 +119,8 @@ def assemble(
     )
     daemon = make(core, parts, settings.cluster)
     if usage_log is not None:
-        usage_log.on_fault = daemon.recorder.fault
+        # The log has counted it.
+        usage_log.on_fault = partial(daemon.errors.note, "record")
     by_topic = settings.backlog.exposeTopicLevelMetricsInPrometheus
     exposition.also(Telemetry(daemon, by_topic=by_topic).samples)
     for part in (BacklogTelemetry(daemon, by_topic=by_topic), keeper, poller, daemon.stock):

@@ -67,6 +67,8 @@ def daemon_of(
     made = Parts(
         clock=clock,
         exchange=exchange,
+        # Nobody here has shards.
+        shard_exchange=parts.pop("shard_exchange", lambda _shard: exchange),
         policies=policies,
         usage_log=log,
         remember=lambda _peers: None,

@@ -70,7 +70,7 @@ class Member:
             core_settings(load_settings(None, {}, overrides), sender, frozenset()),
             folder,
             ground.exchange(),
-            FilePolicies(folder / "groups.yaml", poll_s=0.05),
+            FilePolicies(folder / "groups.yaml"),
             shard_exchange=lambda shard: ground.exchange(shard=shard),
         )
         self.until = asyncio.Event()

@@ -16,15 +16,13 @@ from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Sender
+from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import Interceptor
 from rgd.wire.frame import plain_payload
 from tests.support import components
-from tests.support.errors import no_end
 from tests.support.pulsar_standalone import ensure_distribution
 
 pytestmark = pytest.mark.pulsar
@@ -67,10 +65,11 @@ async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
         on_alarm=lambda alarm: pytest.fail(str(alarm)),
     )
     await log.open()
-    recorder = Recorder(log, no_end())
-    recorder.policies(PolicySnapshot({f"g{place}": Group(f"g{place}") for place in range(50)}), 7)
+    snapshot = PolicySnapshot({f"g{place}": Group(f"g{place}") for place in range(50)})
+    log.append(PoliciesInForce(Sender("b1", 1), snapshot, 7), broker_timestamp_ms=T0 + 1)
     for sequence in range(1, 200):
-        recorder.add(round_of(sequence, 1 if sequence % 2 else 300), T0 + sequence)
+        record = round_of(sequence, 1 if sequence % 2 else 300)
+        log.append(record, broker_timestamp_ms=T0 + sequence)
     await log.close()
     assert log.lost == 0
 

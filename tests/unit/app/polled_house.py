@@ -6,7 +6,7 @@ The stock Pulsar is a list of topics behind its port; the door and the store are
 import random
 from collections.abc import Sequence
 
-from rgd.app.backlog_evicting import WAITING_MAX, EvictionCarrier
+from rgd.app.backlog_evicting import EvictionCarrier
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs
 from rgd.core.backlog.model import (
@@ -89,17 +89,10 @@ class Still:
 class House:
     """A poller, its broker, and the daemon's store of backlogs."""
 
-    def __init__(
-        self,
-        world: World,
-        *,
-        topics_max: int = 100,
-        is_enforced: bool = True,
-        waiting_max: int = WAITING_MAX,
-    ) -> None:
+    def __init__(self, world: World, *, topics_max: int = 100, is_enforced: bool = True) -> None:
         self.store = BacklogStore(BacklogSettings(), lambda _topic, _blocked: None)
         self.door = Backlogs(self.store, self._handle, Still())
-        self.carrier = EvictionCarrier(is_enforced=is_enforced, waiting_max=waiting_max)
+        self.carrier = EvictionCarrier(is_enforced=is_enforced)
         self.now_s = 0.0
         dice, now = random.Random(1), lambda: s(self.now_s)
         self.poller = BacklogPoller(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.app import backlog_evicting
 from rgd.app.backlog_polling import in_turn
 from rgd.core.backlog.model import Source
 from rgd.ports.stock import StockDown
@@ -130,8 +131,11 @@ async def test_a_topic_that_moved_is_not_evicted() -> None:
     assert [one.topic for one in house.world.evicted] == TOPICS[1:2]
 
 
-async def test_evictions_beyond_the_limit_wait_for_the_next_check() -> None:
-    house = House(World(TOPICS), waiting_max=2)
+async def test_evictions_beyond_the_limit_wait_for_the_next_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog_evicting, "WAITING_MAX", 2)
+    house = House(World(TOPICS))
     await house.carry_out(*(eviction(5, topic=topic) for topic in TOPICS))
     assert len(house.world.evicted) == 2
     assert house.figures()["rgd_backlog_evictions_total:dropped"] == 3

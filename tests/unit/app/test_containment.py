@@ -211,7 +211,7 @@ async def test_what_cannot_be_closed_is_waited_for_no_longer_than_said() -> None
         ("", "_carry_out"),
         ("traffic._dialect", "encode"),
         ("traffic", "_send_one"),
-        ("recorder", "add"),
+        ("", "_append"),
         ("parts.exchange", "receive_dated"),
         ("parts.policies", "_take_all"),
     ],

@@ -30,7 +30,7 @@ class Follower:
     """What a file source told."""
 
     def __init__(self, path: Path) -> None:
-        self.policies = FilePolicies(path, poll_s=0.001)
+        self.policies = FilePolicies(path)
         self.told: list[tuple[int, int]] = []
 
     def on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
@@ -43,7 +43,8 @@ class Follower:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(file_module, "FILE_POLL_S", 0.001)
     path = tmp_path / "groups.yaml"
     path.write_text(GOOD)
     return path

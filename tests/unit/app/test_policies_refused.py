@@ -8,7 +8,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from rgd.app.policies import ledger
+from rgd.app.policies import ledger, refusals
 from rgd.app.policies.refusals import Refusals
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord, Value
@@ -42,8 +42,11 @@ async def test_refused_records_are_counted_all_and_logged_in_short_and_seldom() 
     assert "\x1b" not in str(told)
 
 
-async def test_refusals_that_were_not_logged_are_logged_later() -> None:
-    refused = Refusals(tell_every_s=0)
+async def test_refusals_that_were_not_logged_are_logged_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(refusals, "TELL_EVERY_S", 0)
+    refused = Refusals()
     with capture_logs() as logs:
         for _ in range(2):
             refused.add("a", "b")

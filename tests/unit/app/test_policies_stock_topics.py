@@ -3,6 +3,9 @@
 Not covered: how what was asked reaches here (test_policies_stock.py).
 """
 
+import pytest
+
+from rgd.app.policies import stock_topics
 from rgd.app.policies.stock_topics import KEEP_POLLS, SeenTopics, in_turn
 from rgd.core.buckets.decision import Name
 from rgd.core.units import Kind
@@ -23,8 +26,9 @@ def test_what_was_asked_once_is_read_for_a_while() -> None:
     assert seen.choose([asked(US)], [], 1000)[0].keys() == {US}
 
 
-def test_the_longest_unasked_are_forgotten_first() -> None:
-    seen = SeenTopics(topics_max=2)
+def test_the_longest_unasked_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock_topics, "TOPICS_MAX", 2)
+    seen = SeenTopics()
     seen.choose([asked("a"), asked("b")], [], 1000)
     seen.choose([asked("a")], [], 1000)
     assert seen.choose([asked("c")], [], 1000)[0].keys() == {"a", "c"}

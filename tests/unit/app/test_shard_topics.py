@@ -1,12 +1,14 @@
 """The topics of shards: each is reached by itself, written to from the first message on, and left."""
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
 import pytest
 
-from rgd.app.shard_topics import IDLE_S, ShardTopics
+from rgd.app import shard_topics
+from rgd.app.shard_topics import ShardTopics
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.shards import Shard
@@ -29,7 +31,7 @@ class UnreachableExchange(MemoryExchange):
 class Place:
     """A bus for each shard, and what the topics told."""
 
-    def __init__(self, idle_s: float = IDLE_S) -> None:
+    def __init__(self) -> None:
         self.buses: defaultdict[Shard, MemoryBus] = defaultdict(MemoryBus)
         self.taken: asyncio.Queue[Received] = asyncio.Queue()
         self.opened: asyncio.Queue[Shard] = asyncio.Queue()
@@ -38,7 +40,7 @@ class Place:
             take=self.taken.put_nowait,
             opened=self.opened.put_nowait,
             errors=no_end(),
-            idle_s=idle_s,
+            outdated_s=math.inf,
         )
 
     def _make(self, shard: Shard) -> Exchange:
@@ -53,9 +55,12 @@ class Place:
 
 
 @pytest.fixture
-async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+async def place(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Place]:
     """A place; a parameter says after how long topics that are only written to are left."""
-    made = Place(getattr(request, "param", IDLE_S))
+    monkeypatch.setattr(shard_topics, "IDLE_S", getattr(request, "param", shard_topics.IDLE_S))
+    made = Place()
     async with asyncio.timeout(TIMEOUT_S):
         yield made
         await made.topics.close()

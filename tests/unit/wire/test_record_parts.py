@@ -1,6 +1,6 @@
 """Rounds that are too large for one entry: nothing is lost, and every part can be written.
 
-Not covered: how parts come into the log (tests/unit/app/test_recorder.py), how a report counts them
+Not covered: how parts come into the log (tests/unit/adapters/usagelog/test_rounds.py), how a report counts them
 (tests/unit/analysis/test_continuity.py).
 """
 

@@ -1,6 +1,6 @@
-"""Rounds and policies on their way to the log: whole, in parts, in order, and counted where lost.
+"""Rounds come into the log whole, in parts, in order, and are counted where lost.
 
-With the real segmented log. Not covered: what a part is, and how rows continue (tests/unit/wire).
+Not covered: what a part is, and how rows continue (tests/unit/wire).
 """
 
 import asyncio
@@ -13,12 +13,10 @@ from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import LogReader
-from tests.support.errors import no_end
 
 WAIT_S = 60
 
@@ -47,9 +45,8 @@ async def logged(folder: Path, *records: RoundRecord, **settings: object) -> lis
     """Log rounds and read them back; nothing may be lost."""
     log = make_log(folder, **settings)
     await log.open()
-    recorder = Recorder(log, no_end())
     for at, one in enumerate(records):
-        recorder.add(one, 1000 + at)
+        log.append(one, broker_timestamp_ms=1000 + at)
     async with asyncio.timeout(WAIT_S):
         await log.close()
     assert log.lost == 0
@@ -103,14 +100,13 @@ async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path
 async def test_a_record_that_cannot_be_encoded_is_lost_and_the_others_are_not(
     tmp_path: Path,
 ) -> None:
-    log, errors = make_log(tmp_path), no_end()
-    recorder = Recorder(log, errors)
-    log.on_fault = recorder.fault
+    log, errors = make_log(tmp_path), list[Exception]()
+    log.on_fault = errors.append
     await log.open()
     for sequence, name in enumerate(("gold", "no name", "trial"), 1):
-        recorder.add(record(sequence, [name]), sequence)
+        log.append(record(sequence, [name]), broker_timestamp_ms=sequence)
     await log.close()
     await asyncio.sleep(0)
     assert [(one.sequence, one.lost) for one in rounds_in(tmp_path)] == [(1, 0), (3, 1)]
     assert log.lost == 1
-    assert errors.counts == {"record": 1}
+    assert len(errors) == 1
