@@ -2,6 +2,9 @@
 
 A frame is its length in four bytes and a pickle. Both ends are one program, and nobody else has the socket, so what
 is unpickled is trusted. `FRAME_BYTES_MAX` only ends what a bug would make.
+
+A frame of the plane has whether it is answered, what is called (a function, which is given the gate, or the name of a method
+of the gate's process), and the arguments. One of the gate has its kind and two values.
 """
 
 import pickle
@@ -10,6 +13,13 @@ from typing import Any, Final
 
 #: Longest frame. An ask or a part of policies is some ten KB; a page of readings at most some 100 KB.
 FRAME_BYTES_MAX: Final = 16 << 20
+
+#: What was asked for, and the slot ids of groups that are gone since the last answer.
+REPLY: Final = 0
+#: An exception, and the same.
+FAULT: Final = 1
+#: The name of a method of the plane's process, and its arguments.
+NOTE: Final = 2
 
 _LENGTH: Final = Struct(">I")
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from rgd.app.containment import InternalErrors
-from rgd.app.planes.frames import Frames, framed
-from rgd.app.planes.messages import ASK, FAULT, HOST, NOTE, REPLY
+from rgd.app.planes.frames import FAULT, NOTE, REPLY, Frames, framed
 from rgd.core.gate.local import LocalGate
 from rgd.core.units import NS_PER_MS, Nanos
 
@@ -23,7 +22,7 @@ class GateEnd(asyncio.Protocol):
 
     Args:
         gate: where everything is done.
-        host: what `HOST` messages name a method of.
+        host: has the methods that the plane calls by name.
         errors: counts what a bug raises.
         now: monotonic.
     """
@@ -71,7 +70,8 @@ class GateEnd(asyncio.Protocol):
         """Do what came, until the turn is over; nothing more is read until all of it is done."""
         until = self._now() + TURN_NS
         while (frame := self._frames.take()) is not None:
-            self._do(*frame)
+            is_asked, called, args = frame
+            self._do(called, args, is_asked=is_asked)
             if self._now() >= until:
                 self._is_working = True
                 self._transport.pause_reading()
@@ -82,14 +82,17 @@ class GateEnd(asyncio.Protocol):
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
-    def _do(self, what: int, called: Any, args: tuple[object, ...]) -> None:
+    def _do(self, called: Any, args: tuple[object, ...], *, is_asked: bool) -> None:
         kind, value = REPLY, None
         try:
-            value = getattr(self._host, called)(*args) if what & HOST else called(self._gate, *args)
+            if isinstance(called, str):
+                value = getattr(self._host, called)(*args)
+            else:
+                value = called(self._gate, *args)
         except Exception as error:  # noqa: BLE001 -- a bug; requests have nothing to do with it
             self._errors.note("link", error)
             kind, value = FAULT, error
-        if what & ASK:
+        if is_asked:
             self._answer(kind, value)
         elif kind == FAULT:
             # What was told is not in force, and nobody would say it again: the next plane says all anew.

@@ -9,12 +9,11 @@ The plane has its process to itself, so waiting holds nobody up. An answer takes
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 import structlog
 
-from rgd.app.planes.frames import Frames, framed
-from rgd.app.planes.messages import ASK, FAULT, HOST, NOTE, TELL
+from rgd.app.planes.frames import FAULT, NOTE, Frames, framed
 from rgd.core.gate.local import LocalGate
 from rgd.errors import RgdError
 
@@ -25,7 +24,7 @@ _log = structlog.get_logger("rgd.daemon")
 
 _READ_BYTES: Final = 256 << 10
 
-_Params = ParamSpec("_Params")
+_Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 
 
@@ -68,45 +67,33 @@ class PlaneEnd:
         #: The slot ids of groups that no longer exist, as of the last answer.
         self.dropped: list[int] = []
 
-    def tell(
-        self,
-        function: Callable[Concatenate[LocalGate, _Params], Any],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> None:
+    def tell(self, function: Callable[[LocalGate, *_Args], Any], *args: *_Args) -> None:
         """Have the gate do something."""
-        assert not kwargs, "only positions cross"
-        self._tell(TELL, function, args)
+        self._tell(function, args)
 
-    def ask(
-        self,
-        function: Callable[Concatenate[LocalGate, _Params], _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
+    def ask(self, function: Callable[[LocalGate, *_Args], _Result], *args: *_Args) -> _Result:
         """Have the gate do something, and wait for what it gives.
 
         Raises:
             LinkEnded: there is no gate any more.
             Exception: what the gate raised.
         """
-        assert not kwargs, "only positions cross"
-        result: _Result = self._ask(ASK, function, args)
+        result: _Result = self._ask(function, args)
         return result
 
     def ask_each(
         self, function: Callable[[LocalGate, Any], _Result], pieces: Iterable[object]
     ) -> list[_Result]:
         """[pieces] what the gate gives for each, which may serve requests between two; raises as `ask`."""
-        return self._ask_all([framed((ASK, function, (piece,))) for piece in pieces])
+        return self._ask_all([framed((True, function, (piece,))) for piece in pieces])
 
     def tell_host(self, name: str, *args: object) -> None:
         """Have the gate's process do something, by the name of a method."""
-        self._tell(TELL | HOST, name, args)
+        self._tell(name, args)
 
     def ask_host(self, name: str, *args: object) -> Any:
         """The same, and wait for what it gives; raises as `ask`."""
-        return self._ask(ASK | HOST, name, args)
+        return self._ask(name, args)
 
     def flush(self) -> None:
         """Send what was told."""
@@ -117,15 +104,15 @@ class PlaneEnd:
             except OSError as error:
                 raise self._ended() from error
 
-    def _tell(self, what: int, called: object, args: tuple[object, ...]) -> None:
+    def _tell(self, called: object, args: tuple[object, ...]) -> None:
         if not self._told:
             self._loop.call_soon(self.flush)
-        self._told += framed((what, called, args))
+        self._told += framed((False, called, args))
         if len(self._told) > TOLD_BYTES_MAX:
             self.flush()
 
-    def _ask(self, what: int, called: object, args: tuple[object, ...]) -> Any:
-        return self._ask_all([framed((what, called, args))])[0]
+    def _ask(self, called: object, args: tuple[object, ...]) -> Any:
+        return self._ask_all([framed((True, called, args))])[0]
 
     def _ask_all(self, asks: Sequence[bytes]) -> list[Any]:
         self._told += b"".join(asks)

@@ -6,7 +6,7 @@ What is asked for waits one turn of the gate's loop; what is told waits for noth
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Final, TypeVar, TypeVarTuple
 
 from rgd.app.planes.plane_end import PlaneEnd
 from rgd.core.backlog.quota import Blocked
@@ -20,7 +20,7 @@ from rgd.core.units import Nanos
 #: Groups of one message: requests wait for a third of a millisecond until the gate has done it.
 GROUPS_A_MESSAGE: Final = 64
 
-_Params = ParamSpec("_Params")
+_Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 
 
@@ -152,14 +152,9 @@ class RemoteGate:
         """Counts of requests decided without a limit since the last call."""
         return self._link.ask(LocalGate.drain_ungoverned)
 
-    def ask(
-        self,
-        look: Callable[Concatenate[LocalGate, _Params], _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
+    def ask(self, look: Callable[[LocalGate, *_Args], _Result], *args: *_Args) -> _Result:
         """What a function of the gate gives."""
-        return self._link.ask(look, *args, **kwargs)
+        return self._link.ask(look, *args)
 
 
 # What runs in the gate's process.

@@ -11,7 +11,7 @@ hold for `hold_rounds` after the plane's last word; then `isolate` is called.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from typing_extensions import override
 
@@ -28,7 +28,7 @@ from rgd.core.units import Kind, Nanos
 #: How many slot ids, and blocked topics, one call of `forget_slots` takes back.
 FORGOTTEN_A_CALL: Final = 5_000
 
-_Params = ParamSpec("_Params")
+_Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 
 
@@ -105,14 +105,9 @@ class LocalGate(Limiter):
         super().end_round(now)
         self.leases.end_round(now)
 
-    def ask(
-        self,
-        look: Callable[Concatenate["LocalGate", _Params], _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
+    def ask(self, look: Callable[["LocalGate", *_Args], _Result], *args: *_Args) -> _Result:
         """What a look sees here."""
-        return look(self, *args, **kwargs)
+        return look(self, *args)
 
     # Between two planes.
 

@@ -10,7 +10,7 @@ Laws:
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from rgd.core.backlog.quota import Blocked
 from rgd.core.counts.page import Page, Pages, Ungoverned
@@ -19,7 +19,7 @@ from rgd.core.policies.model import GroupKey, OnUnknown, Rates
 from rgd.core.policies.snapshot import Changes, PolicySnapshot
 from rgd.core.units import Nanos
 
-_Params = ParamSpec("_Params")
+_Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 
 
@@ -107,16 +107,10 @@ class Gate(Protocol):
     def drain_ungoverned(self) -> Ungoverned:
         """Counts of requests decided without a limit since the last call."""
 
-    def ask(
-        self,
-        look: Callable[Concatenate[LocalGate, _Params], _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
+    def ask(self, look: Callable[[LocalGate, *_Args], _Result], *args: *_Args) -> _Result:
         """What a look (`rgd.core.gate.looks`) sees where the buckets are.
 
         Args:
             look: a function of a module; what it takes and returns is plain data.
             args: what it takes besides the gate.
-            kwargs: the same by name.
         """
