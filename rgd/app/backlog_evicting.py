@@ -18,7 +18,7 @@ from rgd.core.backlog.model import Eviction, Position, Source
 from rgd.ports.metrics import Sample
 from rgd.ports.stock_backlogs import EvictionOutcome, StockBacklogs
 
-#: Most evictions that wait; the next check names the others again.
+#: Most evictions that wait; further ones are dropped and counted, and the next check names them again.
 WAITING_MAX: Final = 10_000
 #: Outcome of an eviction that was not sent, because `backlog.enforce` is false.
 DRY_RUN: Final = "dry_run"
@@ -36,12 +36,10 @@ class EvictionCarrier:
 
     Args:
         is_enforced: `backlog.enforce`.
-        waiting_max: most evictions that wait; further ones are dropped and counted.
     """
 
-    def __init__(self, *, is_enforced: bool, waiting_max: int = WAITING_MAX) -> None:
+    def __init__(self, *, is_enforced: bool) -> None:
         self._is_enforced = is_enforced
-        self._waiting_max = waiting_max
         self._waiting: dict[_Key, Eviction] = {}
         self._arrived = asyncio.Event()
         #: What was evicted last of each subscription, or would have been: up to which position, and
@@ -63,7 +61,7 @@ class EvictionCarrier:
                 continue
             if not self._is_enforced:
                 self._say(key, eviction)
-            elif key in self._waiting or len(self._waiting) < self._waiting_max:
+            elif key in self._waiting or len(self._waiting) < WAITING_MAX:
                 self._waiting[key] = eviction
                 self._arrived.set()
             else:

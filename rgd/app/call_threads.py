@@ -11,7 +11,6 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rgd.errors import Unavailable
@@ -35,13 +34,8 @@ class CallThreadClosed(Unavailable):
     """The daemon stops."""
 
 
-@dataclass(eq=False, slots=True)
-class _Call:
-    work: Callable[[], Any]
-    loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[Any]
-    #: Cleared once nobody waits for it, so that it is not begun.
-    is_wanted: bool = True
+#: What is to be done, and who waits for it: nobody any more where it is done.
+_Call = tuple[Callable[[], Any], asyncio.Future[Any]]
 
 
 class CallThread:
@@ -60,7 +54,7 @@ class CallThread:
         self._waiting_max = waiting_max
         self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         #: Queued or going on, also where nobody waits any more.
-        self._calls: set[_Call] = set()
+        self._calls: set[asyncio.Future[Any]] = set()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
@@ -75,29 +69,25 @@ class CallThread:
             raise CallThreadClosed(f"{self._what}: the daemon stops")
         if len(self._calls) >= self._waiting_max:
             raise CallThreadBusy(f"{self._what}: {self._waiting_max} wait already; come back")
-        loop = asyncio.get_running_loop()
-        call = _Call(work, loop, loop.create_future())
-        self._calls.add(call)
+        answer: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
+        self._calls.add(answer)
         self._start()
-        self._queue.put(call)
+        self._queue.put((work, answer))
         try:
             async with asyncio.timeout(self._timeout_s):
-                result: _Result = await call.answer
+                return await answer
         except TimeoutError as error:
             raise CallThreadTimeout(
                 f"{self._what}: expected an answer within {self._timeout_s:g} s, got none; come back"
             ) from error
-        finally:
-            call.is_wanted = False
-        return result
 
     def close(self) -> None:
         """Begin nothing more; who waits gets an error. What hangs is left behind. Idempotent."""
         self._is_closed = True
         self._queue.put(None)
-        for call in self._calls:
-            if not call.answer.done():
-                call.answer.set_exception(CallThreadClosed(f"{self._what}: the daemon stops"))
+        for answer in self._calls:
+            if not answer.done():
+                answer.set_exception(CallThreadClosed(f"{self._what}: the daemon stops"))
 
     def _start(self) -> None:
         if self._thread is None:
@@ -107,21 +97,24 @@ class CallThread:
 
     def _run(self) -> None:
         while (call := self._queue.get()) is not None:
+            work, answer = call
             result, error = None, None
-            if call.is_wanted:
+            if not answer.done():
                 try:
-                    result = call.work()
+                    result = work()
                 except BaseException as raised:  # noqa: BLE001 -- the caller gets it
                     error = raised
             # A loop that is closed has nobody left who waits.
             with contextlib.suppress(RuntimeError):
-                call.loop.call_soon_threadsafe(self._settle, call, result, error)
+                answer.get_loop().call_soon_threadsafe(self._settle, answer, result, error)
 
-    def _settle(self, call: _Call, result: object, error: BaseException | None) -> None:
-        self._calls.discard(call)
-        if call.answer.done():
+    def _settle(
+        self, answer: asyncio.Future[Any], result: object, error: BaseException | None
+    ) -> None:
+        self._calls.discard(answer)
+        if answer.done():
             return
         if error is None:
-            call.answer.set_result(result)
+            answer.set_result(result)
         else:
-            call.answer.set_exception(error)
+            answer.set_exception(error)

@@ -50,11 +50,9 @@ class Credentials:
     Args:
         server: whose credentials they are.
         settings: where the files are.
-        look_s: time between two looks.
     """
 
-    def __init__(self, server: Front, settings: HttpSettings, *, look_s: float = LOOK_S) -> None:
-        self._look_s = look_s
+    def __init__(self, server: Front, settings: HttpSettings) -> None:
         self._watched: list[_Watched] = []
         tokens = settings.tokens_file
         if tokens is not None:
@@ -67,7 +65,7 @@ class Credentials:
     async def follow(self) -> None:
         """Read files again whenever they change."""
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(LOOK_S)
             for watched in self._watched:
                 stamp = await asyncio.to_thread(fingerprint, watched.files)
                 if stamp != watched.stamp:

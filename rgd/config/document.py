@@ -59,18 +59,14 @@ class _Reader:
     Args:
         text: the document.
         faults: takes them.
-        nodes_max: most values, with aliases expanded.
         wanted: dotted keys whose lines are sought.
     """
 
-    def __init__(
-        self, text: str, faults: Faults, nodes_max: int, wanted: Collection[str] = ()
-    ) -> None:
+    def __init__(self, text: str, faults: Faults, wanted: Collection[str] = ()) -> None:
         # libyaml where PyYAML was built with it (all wheels are), the same events without it.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
         self._faults = faults
-        self._nodes_max = nodes_max
         self._wanted = wanted
         #: Where each of them is first said, from 1.
         self.lines: dict[str, int] = {}
@@ -156,8 +152,8 @@ class _Reader:
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
-        if self._nodes > self._nodes_max:
-            expected = f"expected at most {self._nodes_max} values with every alias unfolded"
+        if self._nodes > NODES_MAX:
+            expected = f"expected at most {NODES_MAX} values with every alias unfolded"
             raise self._fatal(expected, event)
 
     def _note_line(self, event: Any) -> None:
@@ -177,7 +173,7 @@ class _Reader:
         return ConfigError(*self._faults.listed())
 
 
-def read_document(path: Path, bytes_max: int = FILE_BYTES_MAX) -> Document:
+def read_document(path: Path) -> Document:
     """Read and parse one file.
 
     Raises:
@@ -185,42 +181,40 @@ def read_document(path: Path, bytes_max: int = FILE_BYTES_MAX) -> Document:
     """
     source = str(path)
     try:
-        content = read_plain_file(path, bytes_max)
+        content = read_plain_file(path, FILE_BYTES_MAX)
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
         raise ConfigError(Fault(source, "", f"expected a readable file: {reason}")) from exc
-    return parse_document(content, source, bytes_max)
+    return parse_document(content, source)
 
 
-def parse_document(
-    content: bytes, source: str, bytes_max: int = FILE_BYTES_MAX, nodes_max: int = NODES_MAX
-) -> Document:
+def parse_document(content: bytes, source: str) -> Document:
     """Parse YAML; `source` is the name that faults carry.
 
     Raises:
         ConfigError: it is too large, not UTF-8, not YAML, or against a limit.
     """
-    if len(content) > bytes_max:
-        raise ConfigError(Fault(source, "", f"expected a file of at most {bytes_max} bytes"))
+    if len(content) > FILE_BYTES_MAX:
+        raise ConfigError(Fault(source, "", f"expected a file of at most {FILE_BYTES_MAX} bytes"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         expected = f"expected text in UTF-8; byte {exc.start} is none"
         raise ConfigError(Fault(source, "", expected)) from exc
-    faults = Faults(source, locate=lambda keys: _lines_of(text, nodes_max, keys))
+    faults = Faults(source, locate=lambda keys: _lines_of(text, keys))
     try:
-        return Document(_Reader(text, faults, nodes_max).read(), faults)
+        return Document(_Reader(text, faults).read(), faults)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         faults.add("", f"expected YAML: {_where(exc)}", None if mark is None else mark.line + 1)
         raise ConfigError(*faults.listed()) from exc
 
 
-def _lines_of(text: str, nodes_max: int, keys: Collection[str]) -> dict[str, int]:
+def _lines_of(text: str, keys: Collection[str]) -> dict[str, int]:
     """The line of each key: where it is first said; of one that is not, its nearest parent's."""
     parents = {key: _with_parents(key) for key in keys}
     wanted = {name for names in parents.values() for name in names}
-    reader = _Reader(text, Faults(""), nodes_max, wanted)
+    reader = _Reader(text, Faults(""), wanted)
     reader.read()
     lines = reader.lines
     found = {key: [name for name in names if name in lines] for key, names in parents.items()}

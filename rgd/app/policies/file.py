@@ -35,15 +35,13 @@ class FilePolicies(ReadOnlyPolicies):
 
     Args:
         path: the groups file.
-        poll_s: time between two checks.
 
     Raises:
         ConfigError: it cannot be used now; a daemon does not start without policies.
     """
 
-    def __init__(self, path: Path, *, poll_s: float = FILE_POLL_S) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._poll_s = poll_s
         # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = fingerprint([path])
         self._snapshot, self._hash = _load(path)
@@ -61,7 +59,7 @@ class FilePolicies(ReadOnlyPolicies):
         """Read the file again whenever it changes."""
         on_snapshot(self._snapshot, self._hash)
         while True:
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(FILE_POLL_S)
             stamp = await asyncio.to_thread(fingerprint, [self._path])
             if stamp != self._stamp:
                 # A file that is in force, or was refused for its content, is not read again, even if

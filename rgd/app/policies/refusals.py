@@ -22,8 +22,7 @@ _log = structlog.get_logger("rgd.policies")
 class Refusals:
     """Counts refused records, and logs them at intervals."""
 
-    def __init__(self, tell_every_s: float = TELL_EVERY_S) -> None:
-        self._tell_every_s = tell_every_s
+    def __init__(self) -> None:
         #: Records refused since the start.
         self.count = 0
         self._told_count = 0
@@ -40,7 +39,7 @@ class Refusals:
         """Log the refusals since the last line, if that is long enough ago."""
         fresh = self.count - self._told_count
         now = asyncio.get_running_loop().time()
-        if not fresh or (self._told_at is not None and now < self._told_at + self._tell_every_s):
+        if not fresh or (self._told_at is not None and now < self._told_at + TELL_EVERY_S):
             return
         _log.warning("refused policy records", records=fresh, such_as=self._such_as)
         self._told_at, self._told_count, self._such_as = now, self.count, []

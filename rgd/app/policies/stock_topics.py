@@ -26,8 +26,7 @@ TOPICS_MAX: Final = BOUNDS.buckets.chains_max
 class SeenTopics:
     """The topics with recent requests, and the next one in turn."""
 
-    def __init__(self, topics_max: int = TOPICS_MAX) -> None:
-        self._topics_max = topics_max
+    def __init__(self) -> None:
         self._polls = 0
         #: By topic, the oldest request first: its subscriptions, and the poll after its last request.
         self._seen: dict[str, tuple[set[str], int]] = {}
@@ -62,7 +61,7 @@ class SeenTopics:
         for name, names in fresh.items():
             before, _ = self._seen.pop(name, (set(), 0))
             self._seen[name] = (before | names, self._polls)
-        surplus = len(self._seen) - self._topics_max
+        surplus = len(self._seen) - TOPICS_MAX
         for name, (_, asked_at) in list(self._seen.items()):
             if surplus <= 0 and asked_at >= self._polls - KEEP_POLLS:
                 break

@@ -52,9 +52,14 @@ def certificate_of(folder: Path, name: str) -> tuple[Path, Path]:
     return make_certificate(folder / name)
 
 
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgd.app.credentials.LOOK_S", 0.01)
+
+
 @asynccontextmanager
 async def following(door: Door, configured: Configured) -> AsyncIterator[Credentials]:
-    credentials = Credentials(door.server, configured, look_s=0.01)
+    credentials = Credentials(door.server, configured)
     task = asyncio.create_task(credentials.follow())
     try:
         yield credentials

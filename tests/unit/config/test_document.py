@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config.document import NODES_MAX, parse_document, read_document
+from rgd.config import document
+from rgd.config.document import parse_document, read_document
 from rgd.config.faults import FAULTS_MAX, Faults, nearest
 from rgd.errors import ConfigError
 
@@ -22,9 +23,9 @@ def value_of(text: str) -> object:
     return parsed.value
 
 
-def fault_of(content: bytes, nodes_max: int = NODES_MAX) -> str:
+def fault_of(content: bytes) -> str:
     with pytest.raises(ConfigError) as raised:
-        parse_document(content, "test.yaml", nodes_max=nodes_max)
+        parse_document(content, "test.yaml")
     return str(raised.value)
 
 
@@ -105,25 +106,30 @@ def test_an_empty_file_is_nothing(content: bytes) -> None:
     assert parse_document(content, "test.yaml").value is None
 
 
-def test_a_file_above_the_size_limit_is_refused(tmp_path: Path) -> None:
+def test_a_file_above_the_size_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "FILE_BYTES_MAX", 100)
     path = tmp_path / "groups.yaml"
     path.write_bytes(b"#" * 100)
-    assert read_document(path, bytes_max=100).value is None
+    assert read_document(path).value is None
     path.write_bytes(b"#" * 101)
     with pytest.raises(ConfigError, match="expected a file of at most 100 bytes"):
-        read_document(path, bytes_max=100)
+        read_document(path)
 
 
-def test_too_many_values_are_refused_without_any_alias() -> None:
-    nine = parse_document(b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "test.yaml", nodes_max=10)
+def test_too_many_values_are_refused_without_any_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "NODES_MAX", 10)
+    nine = parse_document(b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "test.yaml")
     assert nine.faults.found == []
-    assert "at most 10 values" in fault_of(b"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", nodes_max=10)
+    assert "at most 10 values" in fault_of(b"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]")
 
 
-def test_an_alias_counts_as_what_it_stands_for() -> None:
-    twelve = parse_document(b"[&x [1, 2, 3], *x, 1, 2, 3]", "test.yaml", nodes_max=12)
+def test_an_alias_counts_as_what_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "NODES_MAX", 12)
+    twelve = parse_document(b"[&x [1, 2, 3], *x, 1, 2, 3]", "test.yaml")
     assert twelve.faults.found == []
-    assert "at most 12 values" in fault_of(b"[&x [1, 2, 3], *x, 1, 2, 3, 4]", nodes_max=12)
+    assert "at most 12 values" in fault_of(b"[&x [1, 2, 3], *x, 1, 2, 3, 4]")
 
 
 @pytest.mark.parametrize(
