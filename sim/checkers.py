@@ -10,7 +10,7 @@ says is checked from outside, through shares in force and what the load counted.
 `max-min` are asked of no other policy; the buckets' law holds for all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,10 @@ import numpy as np
 from rgd.core.errors import InvariantBroken
 from rgd.core.policies.model import GroupKey, Rates, SharePolicyName
 from rgd.core.units import MILLI, NS_PER_S
-from sim.caller import Caller
 from sim.cluster import Cluster
 from sim.integral import StepIntegral
 from sim.laws import laws_of
-from sim.member import Brain, Member
+from sim.member import Member
 from sim.recording import Recording
 
 #: Groups whose shares are followed event by event; of more, these are a sample.
@@ -33,7 +32,7 @@ _VIOLATIONS_MAX = 5
 _NEVER_SEEN = Rates()
 #: Members times groups that are asked to validate themselves at one boundary.
 _VALIDATED_MAX = 40
-#: How far apart members may be that agree, in parts of the quota: a report may be under way.
+#: How far apart members may be that agree, in parts of the quota.
 _AGREED_WITHIN = 0.02
 
 
@@ -60,9 +59,9 @@ class Checkers:
         self._is_core = policy in list(SharePolicyName)
         self._keys = cluster.keys[:WATCHED_MAX]
         self._places = {name: place for place, name in enumerate(cluster.names)}
-        self._quota = [round(one * MILLI) if one else None for one in cluster.quota]
+        self._quota = [round(one * MILLI) for one in cluster.quota]
         #: The dimensions with a quota, and the quota.
-        self._limited = [(k, one) for k, one in enumerate(self._quota) if one is not None]
+        self._limited = [(k, one) for k, one in enumerate(self._quota) if one]
         #: By (group, dimension, place).
         self._in_force: dict[tuple[int, int, int], StepIntegral] = {}
         #: The share that was in force last, by place and then by group, since the last boundary.
@@ -71,8 +70,7 @@ class Checkers:
         self._sums = {
             (group, dimension): StepIntegral(is_kept=True)
             for group in range(len(self._keys))
-            for dimension in (0, 1)
-            if self._quota[dimension] is not None
+            for dimension, _ in self._limited
         }
         #: What the bucket's law allows each, by (group, dimension, place), since the last boundary.
         self._tokens: dict[tuple[int, int, int], float] = {}
@@ -82,6 +80,8 @@ class Checkers:
         self._view_of: dict[Member, dict[GroupKey, Mapping[str, Rates] | None]] = {}
         self._turn = 0
         self._ordered_since = 0
+        #: What members have not agreed about at any moment since the last boundary, and how they differ.
+        self._apart: dict[tuple[int, int], str] = {}
         cluster.world.watchers.append(self._on_event)
         cluster.on_boundary.append(self._on_boundary)
 
@@ -123,6 +123,8 @@ class Checkers:
                 sums = self._sums[group, dimension]
                 if sums.rate > quota and self._is_max_min:
                     self._check_agreed(group, dimension, sums.rate)
+        if self._apart:
+            self._apart = self._disagreements(self._apart)
 
     def _nothing_seen(self) -> list[list[Rates | None]]:
         return [[_NEVER_SEEN] * len(self._keys) for _ in self._places]
@@ -134,7 +136,7 @@ class Checkers:
         if rate is None:
             # Unlimited, as a broker cut off may be told to be: the whole quota, for the sum.
             kept.is_unlimited = True
-            rate = self._quota[where[1]] or 0
+            rate = self._quota[where[1]]
         if rate == kept.rate:
             return
         if kept.rate == 0:
@@ -152,7 +154,7 @@ class Checkers:
             self._note(
                 "conservation",
                 f"all agree, but {self._keys[group].group} has {total / MILLI:.3f} in force in "
-                f"dimension {dimension}, of {(self._quota[dimension] or 0) / MILLI:.3f}",
+                f"dimension {dimension}, of {self._quota[dimension] / MILLI:.3f}",
             )
 
     def _views(self, group: int) -> list[Mapping[str, Rates]] | None:
@@ -198,7 +200,8 @@ class Checkers:
                 requests = 1 + self._fresh.pop(where, 0)
                 tokens = self._tokens.get(where, 0.0) / MILLI
                 most = flowed + tokens + requests * caller.largest[dimension]
-                admitted = _admitted(caller, dimension)[boundary - 1]
+                counts = caller.admitted_bytes if dimension else caller.admitted_messages
+                admitted = counts[boundary - 1]
                 # A drifting clock makes its own seconds longer, by at most a thousandth.
                 if admitted > most * 1.001 + 1:
                     self._note(
@@ -229,25 +232,35 @@ class Checkers:
 
     def _check_healed(self) -> None:
         cluster, now = self._cluster, self._cluster.world.now
-        network = cluster.world.network
+        network, round_ns = cluster.world.network, self._scenario.round_ns
         is_rough = bool(network.loss or network.straggling or network.duplication)
-        begin_ns = self._scenario.warmup * self._scenario.round_ns
+        begin_ns = self._scenario.warmup * round_ns
+        apart, self._apart = self._apart, {}
         acting = [fault for fault in cluster.acting if not fault.deed.is_late_start]
         if acting or is_rough or now < begin_ns or not cluster.faults:
             self._ordered_since = now
             return
-        wait_ns = self._scenario.bounds.heals_in_rounds * self._scenario.round_ns
-        is_stepping = any(
-            now - 2 * self._scenario.round_ns <= step <= now for step in cluster.steps
-        )
+        wait_ns = self._scenario.bounds.heals_in_rounds * round_ns
+        is_stepping = any(now - 2 * round_ns <= step <= now for step in cluster.steps)
         if now - self._ordered_since < wait_ns or is_stepping:
             return
-        for group, key in enumerate(self._keys):
-            for dimension, quota in enumerate(self._quota):
-                if quota is not None:
-                    apart = _apart([one.brain for one in cluster.live], group, dimension, cluster)
-                    if apart is None or apart > _AGREED_WITHIN * quota:
-                        self._note("agreement", f"{key.group}: {_told(apart)} after healing")
+        for (group, _), story in apart.items():
+            self._note("agreement", f"{self._keys[group].group}: {story} after healing")
+        self._apart = self._disagreements(self._sums)
+
+    def _disagreements(self, among: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
+        """Which of these groups and dimensions members do not agree about just now.
+
+        It is no fault yet: the reports of one round may be under way. It is one if nobody is of one
+        mind at any moment of the next round.
+        """
+        found: dict[tuple[int, int], str] = {}
+        for group, dimension in among:
+            views = [self._view(one, self._keys[group]) for one in self._cluster.live]
+            story = _disagreement(views, dimension, self._quota[dimension])
+            if story is not None:
+                found[group, dimension] = story
+        return found
 
     # After the run.
 
@@ -258,7 +271,7 @@ class Checkers:
         round_ns = self._scenario.round_ns
         begin_ns = self._scenario.warmup * round_ns
         for (group, dimension), sums in self._sums.items():
-            quota = (self._quota[dimension] or 0) * round_ns
+            quota = self._quota[dimension] * round_ns
             highest, at_ns = sums.highest(round_ns, begin_ns, self._cluster.world.now)
             if highest > most * quota:
                 story = (
@@ -267,25 +280,18 @@ class Checkers:
                 self._note("excess", story, at_ns)
 
 
-def _admitted(caller: Caller, dimension: int) -> list[int]:
-    return caller.admitted_bytes if dimension else caller.admitted_messages
-
-
-def _apart(brains: list[Brain], group: int, dimension: int, cluster: Cluster) -> float | None:
-    """The largest difference between what two compute of one broker; None where one computes nothing."""
-    views = [brain.shares(cluster.keys[group]) for brain in brains]
+def _disagreement(
+    views: list[Mapping[str, Rates] | None], dimension: int, quota: int
+) -> str | None:
+    """How members that compute these shares of all brokers disagree; None if they do not."""
     rows = []
     for view in views:
         if view is None or set(view) != set(views[0] or ()):
-            return None
+            return "not all believe in the same brokers"
         rows.append(
             [(rates.messages, rates.bytes)[dimension] or 0 for _, rates in sorted(view.items())]
         )
-    table = np.array(rows)
-    return float(np.ptp(table, axis=0).max()) if table.size else 0.0
-
-
-def _told(apart: float | None) -> str:
-    if apart is None:
-        return "not all believe in the same brokers"
+    apart = float(np.ptp(np.array(rows), axis=0).max()) if views[0] else 0.0
+    if apart <= _AGREED_WITHIN * quota:
+        return None
     return f"two differ by {apart / MILLI:.3f} about one broker's share"

@@ -68,9 +68,7 @@ class World:
         self.dice = Random(seed)
         #: By address; a restarted member takes the place of the one that crashed.
         self.members: dict[str, Member] = {}
-        #: Called after every event, to check what must always hold.
-        self.checks: list[Callable[[], None]] = []
-        #: The same, for those that want to know to whom it happened.
+        #: Called after every event, with the member to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
         self.make_brain = make_brain
         #: Called with what a member reports to stock brokers; `sim.stock.topic` carries it.
@@ -189,8 +187,6 @@ class World:
     def _show(self, member: Member) -> None:
         for watcher in self.watchers:
             watcher(member)
-        for check in self.checks:
-            check()
 
     def _carry_out(self, member: Member, effects: Sequence[Effect]) -> None:
         for effect in effects:
