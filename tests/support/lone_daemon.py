@@ -10,7 +10,7 @@ from rgd.app.demo.cluster import Daemon
 
 #: Port 1 is reserved.
 NOWHERE = "pulsar://127.0.0.1:1"
-SOON_S = 120.0
+SOON_S = 300.0
 
 
 def lone_daemon(folder: Path, **settings: str) -> Daemon:
