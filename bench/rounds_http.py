@@ -225,6 +225,15 @@ def daemon(
         process.wait(READY_TIMEOUT_S)
 
 
+def groups_file(folder: Path, groups: Sequence[str]) -> Path:
+    """A groups file in a folder, with a limit for each group."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "groups.yaml"
+    lines = [f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in groups]
+    file.write_text("groups:\n" + "".join(lines))
+    return file
+
+
 def _move(process: psutil.Process, cores: Iterable[int]) -> None:
     """Have all threads of a process run there."""
     for thread in process.threads():
@@ -249,13 +258,12 @@ async def others(url: str, changed: float) -> AsyncIterator[None]:
         await process.wait()
 
 
-async def cores_of(process: psutil.Process, seconds: float) -> float:
-    """How many cores a process takes from now on, for so long."""
-    before = process.cpu_times()
+async def cores_of(processes: Sequence[psutil.Process], seconds: float) -> float:
+    """How many cores processes take together from now on, for so long."""
+    before_s = sum(sum(one.cpu_times()[:2]) for one in processes)
     await asyncio.sleep(seconds)
-    after = process.cpu_times()
-    took_s: float = after.user + after.system - before.user - before.system
-    return round(took_s / seconds, 2)
+    after_s = sum(sum(one.cpu_times()[:2]) for one in processes)
+    return round(float(after_s - before_s) / seconds, 2)
 
 
 async def all_heard(port: int) -> float:
@@ -286,27 +294,26 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
     figures: dict[str, float] = {"groups": len(groups), "cores": len(CORES)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file = folder / "groups.yaml"
-        group = "  {}: {{publish: {{messages: 1000}}}}\n"
-        file.write_text("groups:\n" + "".join(group.format(name) for name in groups))
+        file = groups_file(folder, groups)
         broker = EmbeddedBroker(folder / "broker")
         url = await broker.ensure()
         try:
             with daemon(folder, url, file) as (port, process):
+                planes = process.children()
                 if options.apart:
-                    for plane in process.children():
+                    for plane in planes:
                         _move(plane, OTHER_CORES)
                 callers = Callers(port, [b'{"group":"%s"}' % group.encode() for group in groups])
                 # The first seconds make every bucket and meter, and then every row of the others.
                 await asyncio.sleep(SETTLE_S)
                 callers.begin()
-                figures["alone_cores"] = await cores_of(process, options.seconds)
+                figures["alone_cores"] = await cores_of([process, *planes], options.seconds)
                 figures |= callers.figures("alone")
                 async with others(url, options.changed):
                     figures["joined_s"] = await all_heard(port)
                     await asyncio.sleep(SETTLE_S)
                     callers.begin()
-                    figures["beside_cores"] = await cores_of(process, options.seconds)
+                    figures["beside_cores"] = await cores_of([process, *planes], options.seconds)
                     figures |= callers.figures("beside")
                 callers.end()
         finally:

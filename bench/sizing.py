@@ -2,9 +2,9 @@
 
     python bench/sizing.py [--json] [--seconds 10]
 
-The whole daemon (`rgd serve`, on the embedded broker) on a core of its own, in one case after the other: so many
-groups, each asked for once a second in arrays; so many single questions a second; and 5,000 groups beside the 99 other
-brokers of `rounds_http.py`, which change every row in every round.
+The whole daemon (`rgd serve`, both of its processes, on the embedded broker) on a core of its own, in one case after the
+other: so many groups, each asked for once a second in arrays; so many single questions a second; and 5,000 groups beside
+the 99 other brokers of `rounds_http.py`, which change every row in every round.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from typing import Final
 
 import psutil
 
+from bench import rounds_http
 from bench.harness import Figures, run
 from bench.rounds import Bench
-from bench.rounds_http import OTHER_CORES, SETTLE_S, Callers, all_heard, cores_of, daemon, others
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 
 GROUPS: Final = (1, 1_000, 5_000, 20_000)
@@ -31,46 +31,39 @@ async def case(
     folder: Path, groups: Sequence[str], seconds: float, per_s: int = 1, *, beside: bool = False
 ) -> dict[str, float]:
     """Memory after the start and in use, and cores, of a daemon of its own."""
-    file = groups_file(folder, groups)
+    file = rounds_http.groups_file(folder, groups)
     broker = EmbeddedBroker(folder / "broker")
     url = await broker.ensure()
     try:
-        with daemon(folder, url, file) as (port, process):
-            await asyncio.sleep(SETTLE_S)
-            figures = {"start_mb": megabytes(process)}
-            callers = Callers(port, [b'{"group":"%s"}' % name.encode() for name in groups], per_s)
+        with rounds_http.daemon(folder, url, file) as (port, process):
+            await asyncio.sleep(rounds_http.SETTLE_S)
+            both = [process, *process.children()]
+            figures = {"start_mb": megabytes(both)}
+            questions = [b'{"group":"%s"}' % name.encode() for name in groups]
+            callers = rounds_http.Callers(port, questions, per_s)
             async with AsyncExitStack() as stack:
                 if beside:
-                    await stack.enter_async_context(others(url, 1.0))
-                    await all_heard(port)
-                await asyncio.sleep(SETTLE_S)
+                    await stack.enter_async_context(rounds_http.others(url, 1.0))
+                    await rounds_http.all_heard(port)
+                await asyncio.sleep(rounds_http.SETTLE_S)
                 before = sum(callers.answered)
-                figures["cores"] = await cores_of(process, seconds)
+                figures["cores"] = await rounds_http.cores_of(both, seconds)
                 figures["asked_per_s"] = round((sum(callers.answered) - before) / seconds)
-                figures["mb"] = megabytes(process)
+                figures["mb"] = megabytes(both)
                 callers.end()
     finally:
         await broker.stop()
     return figures
 
 
-def groups_file(folder: Path, groups: Sequence[str]) -> Path:
-    """A groups file in a new folder."""
-    folder.mkdir()
-    file = folder / "groups.yaml"
-    lines = [f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in groups]
-    file.write_text("groups:\n" + "".join(lines))
-    return file
-
-
-def megabytes(process: psutil.Process) -> float:
-    """Resident memory of a process."""
-    return round(float(process.memory_info().rss) / 1e6, 1)
+def megabytes(both: Sequence[psutil.Process]) -> float:
+    """Memory of a daemon's processes; what they share counts once, as for a container (Linux)."""
+    return round(sum(float(one.memory_full_info().pss) for one in both) / 1e6, 1)
 
 
 async def compare(options: argparse.Namespace) -> dict[str, float]:
     """Every case in turn."""
-    os.sched_setaffinity(0, OTHER_CORES)  # what is started from here inherits it
+    os.sched_setaffinity(0, rounds_http.OTHER_CORES)  # what is started from here inherits it
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
