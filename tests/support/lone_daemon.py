@@ -28,8 +28,8 @@ def lone_daemon(folder: Path, **settings: str) -> Daemon:
 @asynccontextmanager
 async def running(daemon: Daemon) -> AsyncIterator[DaemonClient]:
     """Start a daemon; in the end it is stopped, and ends well."""
-    await daemon.start()
     try:
+        await daemon.start()
         async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
             yield client
     except BaseException:

@@ -21,7 +21,7 @@ from rgd.app.demo.load import Load
 from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
 from rgd.errors import RgdError
 
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 60.0
 
 _GROUPS: Final = f"""\
