@@ -24,6 +24,7 @@ from typing import Final
 from bench.harness import Figures, run
 from bench.usagelog import T0, pip82_rounds, stop
 from rgd.adapters.usagelog.reader import LogEntry, read_segment
+from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.sources import folder_sources
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader
@@ -37,6 +38,8 @@ DAY: Final = 86_400
 #: Rounds that are encoded; twice the longest chain of records.
 PATTERN: Final = 128
 BATCH: Final = 64
+#: `log.local_bytes`, unless it is set.
+LOCAL_BYTES: Final = 1 << 30
 
 
 class Day:
@@ -44,11 +47,12 @@ class Day:
 
     def __init__(self, root: Path, *, has_tier: bool) -> None:
         self.folder = root / "log" / "broker-1"
-        self.settings = UsageLogSettings()
+        # Those of `log.local_bytes` and `log.retention_s`.
+        limits = Limits(local_bytes=LOCAL_BYTES, retention_ms=30 * 86_400_000)
         self.now = Nanos(0)
         self.log = SegmentedLog(
             self.folder,
-            self.settings,
+            UsageLogSettings(limits=limits),
             broker="broker-1",
             clock=lambda: self.now,
             on_alarm=stop,
@@ -86,7 +90,7 @@ class Day:
             if path.suffix == ".log":
                 names.add(path.name)
         self.local_bytes_max = max(self.local_bytes_max, size)
-        if size > self.settings.local_bytes:
+        if size > LOCAL_BYTES:
             raise SystemExit(f"{size:,} bytes in {self.folder}, above log.local_bytes")
         lag = None if self.uploader is None else self.uploader.lag(T0)
         self.lag_max = max(self.lag_max, 0 if lag is None else lag.upload_segments)
@@ -124,7 +128,7 @@ def measure(options: argparse.Namespace) -> Figures:
             "segments_rolled": day.rolled,
             "segments_deleted": sum(day.log.deleted.values()),
             "lost": day.log.lost,
-            "local_bytes_limit": day.settings.local_bytes,
+            "local_bytes_limit": LOCAL_BYTES,
             "local_bytes_max": day.local_bytes_max,
             "writing_s": round(took_s, 1),
         }

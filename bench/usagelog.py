@@ -33,6 +33,7 @@ from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
+from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import BATCH_BYTES, BATCH_MAX, LogAlarm, SegmentedLog
 from rgd.core.exchange.messages import Loggable, RoundRecord
@@ -302,7 +303,7 @@ def writer_figures(folder: Path, what: str, payload_bytes: int, count: int) -> F
 def open_figures(folder: Path) -> Figures:
     """Opening a log of many segments, to opening one that has the last of them alone."""
     payload = random.Random(1).randbytes(OPEN_PAYLOAD_BYTES)
-    roomy = replace(DEFAULT, fsync=Fsync.NEVER, local_bytes=2 * OPEN_BYTES, segment_age_s=1e9)
+    roomy = replace(DEFAULT, fsync=Fsync.NEVER, limits=Limits(), segment_age_s=1e9)
     appender = Appender(folder / "many", roomy, broker="bench")
     appender.resume()
     batch_bytes = BATCH * OPEN_PAYLOAD_BYTES

@@ -39,14 +39,15 @@ from rgd.analysis.record_columns import by_row, clock_columns, sender_columns
 from rgd.analysis.row_columns import KIND_NAMES, Table
 from rgd.analysis.rows import named, usage_columns
 from rgd.analysis.schema import HEADERS, arrow
-from rgd.analysis.segments import Contents, Logged, read_segment, scan
+from rgd.analysis.segments import Contents, Logged, read_segment
 from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
 from rgd.storage.errors import ObjectMissing
+from rgd.storage.headers import read_found
 from rgd.storage.objects import Objects, patient
 from rgd.wire.frame import Entry
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.row_range import RowRange
-from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored
+from rgd.wire.segment import LENGTH_SIZE, SegmentReader, Stored, Torn
 
 #: Rows that are columns at once, and sorted together.
 CHUNK_ROWS_MAX: Final = 100_000
@@ -151,9 +152,9 @@ def _keys(segment: Segment) -> list[str]:
     Behind it what it was known by if its first entry, or all of it, could not be read before. Empty: there may be an entry later.
     """
     source = segment.ranges()
-    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), scan(source))
+    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), read_found(source))
     stored = list(islice((one for one in found if isinstance(one, Stored)), 2))
-    if not stored and not any(isinstance(one, Damaged) for one in scan(source)):
+    if not stored and all(isinstance(one, Torn) for one in read_found(source)):
         return []
     sizes = [min(LENGTH_SIZE + len(one.data), KNOWN_BY_BYTES) for one in stored]
     known_by = [source.read(size, one.offset) for size, one in zip(sizes, stored, strict=True)]

@@ -17,7 +17,7 @@ from typing import Final
 from rgd.analysis.asked import ALWAYS, IndexRange, TimeRange
 from rgd.analysis.discovery import Segment
 from rgd.analysis.tenants import note_policies
-from rgd.storage.headers import read_chunks
+from rgd.storage.headers import read_found
 from rgd.storage.marks import Mark, is_true
 from rgd.storage.ranges import BLOCK_BYTES, Ranges
 from rgd.wire.errors import Reason, WireError
@@ -169,7 +169,7 @@ def read_segment(
     is_begun = False
     #: How many of these came before a first later entry, behind which the range may have ended.
     ended: int | None = None
-    entries = _entries(scan(source, start, end), within)
+    entries = _entries(read_found(source, start, end), within)
     for found, record in LogReader().read_all(entries, headers=only_headers, names=contents.groups):
         if isinstance(found, Torn):
             contents.torn_bytes += found.size
@@ -187,14 +187,6 @@ def read_segment(
                 yield logged
     if within.has_tail:
         yield from contents.noted(held[:ended])
-
-
-def scan(source: Ranges, start: int = 0, end: int | None = None) -> Iterator[Found]:
-    """What there is in the bytes of a segment from `start` to `end`, entries or not."""
-    reader = SegmentReader(start)
-    for data in read_chunks(source, start, end):
-        yield from reader.feed(data)
-    yield from reader.finish()
 
 
 def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:

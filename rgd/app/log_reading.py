@@ -168,7 +168,7 @@ class LogReading:
                 more = True
                 break
             # Without an index it is counted from its segment's name, as `seek_index_in` does.
-            index = max(index, firsts[str(found.path)])
+            index = max(index, firsts[found.path])
             own = found.entry.index
             index = (index if own is None else own) + 1
             size += len(found.data)

@@ -13,6 +13,7 @@ from rgd.app.clock import SystemClock
 from rgd.app.log_keeping import LogKeeper, tell_tier
 from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
+from rgd.config.log_settings import LogSettings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
 from rgd.storage.manifest import ClosedSegment
@@ -69,11 +70,17 @@ def tier_settings(settings: Settings) -> TierSettings:
         look_every_s=log_settings.tier_look_s,
         # Half is left to what ends before it.
         stop_s=settings.shutdown_timeout_ms / _MS_PER_S / 2,
-        limits=Limits(
-            retention_ms=round(log_settings.retention_s * _MS_PER_S),
-            retention_bytes=log_settings.retention_bytes or None,
-        ),
+        limits=log_limits(log_settings),
         gap_max_ms=round(log_settings.segment_age_s * _MS_PER_S),
+    )
+
+
+def log_limits(log: LogSettings) -> Limits:
+    """What is kept of a log."""
+    return Limits(
+        local_bytes=log.local_bytes,
+        retention_ms=round(log.retention_s * _MS_PER_S),
+        retention_bytes=log.retention_bytes or None,
     )
 
 

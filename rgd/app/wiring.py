@@ -19,8 +19,9 @@ from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.labels import topic_bounds
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.off import NoLog
+from rgd.adapters.usagelog.retention import Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.app.access import (
     backlog_poller,
     prepare_exchange,
@@ -34,7 +35,7 @@ from rgd.app.clock import SystemClock
 from rgd.app.daemon import Agreeing, Parts
 from rgd.app.interceptors import load_interceptors
 from rgd.app.known_peers import KnownPeers
-from rgd.app.log_wiring import log_keeper
+from rgd.app.log_wiring import log_keeper, log_limits
 from rgd.app.policies.choose import patience_ns, policies_of
 from rgd.app.policies.stock import nothing_polled
 from rgd.app.telemetry import Telemetry
@@ -183,7 +184,7 @@ def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> Segmente
         broker=settings.broker.name,
         clock=clock.now,
         on_alarm=_tell_log_alarm,
-        on_trimmed=_tell_log_trimmed,
+        on_trimmed=partial(_tell_log_trimmed, folder),
     )
 
 
@@ -191,9 +192,7 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_s=settings.log.segment_age_s,
-        local_bytes=settings.log.local_bytes,
-        retention_s=settings.log.retention_s,
-        retention_bytes=settings.log.retention_bytes or None,
+        limits=log_limits(settings.log),
         interceptors=settings.log.interceptors,
         own_interceptors=load_interceptors(settings.log.own_interceptors),
         fsync=settings.log.fsync,
@@ -209,21 +208,18 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
         _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
 
 
-def _tell_log_trimmed(trimmed: Trimmed) -> None:
-    for removal in trimmed.removals:
-        segment = removal.segment
-        about = {
-            "folder": str(trimmed.folder),
-            "reason": removal.reason.value,
-            "first_index": segment.first_index,
-            "last_index": segment.last_index,
-            "bytes": segment.size,
-        }
-        if removal.passed:
-            _log.warning(
-                "usage log segment deleted before it was read",
-                unread_by=list(removal.passed),
-                **about,
-            )
-        else:
-            _log.info("usage log segment deleted", **about)
+def _tell_log_trimmed(folder: Path, removal: Removal) -> None:
+    segment = removal.segment
+    about = {
+        "folder": str(folder),
+        "reason": removal.reason.value,
+        "first_index": segment.first_index,
+        "last_index": segment.last_index,
+        "bytes": segment.size,
+    }
+    if removal.passed:
+        _log.warning(
+            "usage log segment deleted before it was read", unread_by=list(removal.passed), **about
+        )
+    else:
+        _log.info("usage log segment deleted", **about)

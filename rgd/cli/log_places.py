@@ -95,7 +95,7 @@ def seek(
         sought = f"the index {index}" if time is None else time
         raise RgdError(f"{place}: no entry at or after {sought}: the log ends before")
     if as_json:
-        told = {**asdict(found), "path": str(found.path)}
+        told = asdict(found)
         del told["counted"]
         print(json.dumps(told))
     else:

@@ -8,7 +8,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,7 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
-    with os.fdopen(open_plain_file(path), "rb") as file:
+    with open_plain_file(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(bytes_max + 1)
 
 
@@ -60,8 +60,9 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
         raise
 
 
-def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> int:
-    """The descriptor of a regular file that exists; follows links.
+@contextlib.contextmanager
+def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The descriptor of a regular file that exists, until it is closed again; follows links.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
@@ -71,10 +72,9 @@ def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(os.fstat(descriptor).st_mode)
-    except OSError:
+        yield descriptor
+    finally:
         os.close(descriptor)
-        raise
-    return descriptor
 
 
 #: Of each file: inode, size and time of change (ns); None if there is no such file.

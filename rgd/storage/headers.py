@@ -145,14 +145,14 @@ def read_chunks(source: Readable, offset: int, end: int | None = None) -> Iterat
         yield chunk
 
 
-def read_found(source: Readable, offset: int = 0) -> Iterator[Found]:
-    """What a segment has from `offset` on, where a length must stand: entries, damage, an incomplete end.
+def read_found(source: Readable, offset: int = 0, end: int | None = None) -> Iterator[Found]:
+    """What a segment has from `offset`, where a length must stand, to `end`: entries, damage, an incomplete end.
 
     Raises:
         OSError: the file cannot be read.
     """
     reader = SegmentReader(offset)
-    for chunk in read_chunks(source, offset):
+    for chunk in read_chunks(source, offset, end):
         yield from reader.feed(chunk)
     yield from reader.finish()
 

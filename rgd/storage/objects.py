@@ -32,8 +32,6 @@ CONNECT_TIMEOUT_S: Final = 10.0
 OBJECT_BYTES_MAX: Final = 256 << 20
 #: Of commands, which have nobody else that tries again; the pauses grow from 0.1 s, so they take some 3 s.
 RETRIES: Final = 5
-#: Bytes asked for at once where an object is read whole.
-CHUNK_BYTES: Final = 4 << 20
 
 #: How a bucket and a folder refuse a range that begins where the object ends.
 _NO_RANGE: Final = re.compile("416 Range Not Satisfiable|range was invalid")
@@ -73,6 +71,19 @@ def canonical(place: str) -> str:
     """
     folder = folder_of(place)
     return place.rstrip("/") if folder is None else str(folder.resolve())
+
+
+def sync_path(path: Path) -> None:
+    """Sync a file's bytes or a folder's names to disk.
+
+    Raises:
+        OSError: the sync failed.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def patient(place: str) -> "Objects":
@@ -203,19 +214,6 @@ class Objects:
         with contextlib.suppress(ObjectMissing), self._telling(name):
             self._obs.delete(self._store(), name)
 
-    def chunks(self, name: str, offset: int, end: int) -> Iterator[bytes]:
-        """The bytes of an object from `offset` to `end`, a piece at a time.
-
-        Raises:
-            ObjectMissing, TierError: it cannot be read.
-        """
-        while offset < end:
-            chunk = self.read_range(name, offset, min(CHUNK_BYTES, end - offset))
-            if not chunk:
-                return
-            offset += len(chunk)
-            yield chunk
-
     def _store(self, *, creates: bool = False) -> "LocalStore | S3Store":
         """The store, opened by the first that needs it: a folder may not be there yet.
 
@@ -283,12 +281,8 @@ class Objects:
             return
         path = self._folder / name
         try:
-            for one in (path, path.parent):
-                descriptor = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            sync_path(path)
+            sync_path(path.parent)
         except OSError as error:
             raise TierDown(f"{self.place}: {path.name}: {_words(error)}") from error
 

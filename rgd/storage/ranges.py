@@ -1,7 +1,7 @@
 """The bytes of a segment by offset: small reads near one another share a request."""
 
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 #: Bytes that are fetched at once where headers are read, and blocks kept.
@@ -18,7 +18,12 @@ class Ranges:
     def __init__(self, fetch: Fetch, size: int) -> None:
         self._fetch = fetch
         self._size = size
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        # Of these two alone, so that the blocks go with the last that refers to this.
+        self._block = lru_cache(BLOCKS_MAX)(
+            lambda number: fetch(
+                number * BLOCK_BYTES, min(BLOCK_BYTES, size - number * BLOCK_BYTES)
+            )
+        )
 
     def size(self) -> int:
         """All of its bytes."""
@@ -36,14 +41,6 @@ class Ranges:
         start = offset - first * BLOCK_BYTES
         return data[start : start + size]
 
-    def _block(self, number: int) -> bytes:
-        block = self._blocks.get(number)
-        if block is None:
-            start = number * BLOCK_BYTES
-            block = self._fetch(start, min(BLOCK_BYTES, self._size - start))
-            self._blocks[number] = block
-            while len(self._blocks) > BLOCKS_MAX:
-                self._blocks.popitem(last=False)
-        else:
-            self._blocks.move_to_end(number)
-        return block
+
+#: A segment that is gone.
+NO_BYTES: Final = Ranges(lambda _offset, _size: b"", 0)

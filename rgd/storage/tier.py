@@ -18,11 +18,13 @@ and is replaced. Deleting removes the mark last; a mark without a segment is a d
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import google_crc32c
 
 from rgd.storage.errors import ObjectMissing, TierConflict, TierDamaged
+from rgd.storage.headers import read_chunks
 from rgd.storage.identity import require_identity
 from rgd.storage.manifest import (
     MANIFEST_BYTES_MAX,
@@ -31,6 +33,7 @@ from rgd.storage.manifest import (
     encode_manifest,
 )
 from rgd.storage.objects import Objects
+from rgd.storage.ranges import Ranges
 
 SEGMENT: Final = ".log"
 MARKS: Final = ".idx"
@@ -191,7 +194,7 @@ class LogTier:
         name = self.name_of(segment.first_index, SEGMENT)
         size = self.objects.size(name)
         stored: int = 0
-        for chunk in self.objects.chunks(name, 0, size):
+        for chunk in read_chunks(Ranges(partial(self.objects.read_range, name), size), 0):
             stored = google_crc32c.extend(stored, chunk)
         if (size, stored) != (segment.size, segment.crc32c):
             raise TierDamaged(

@@ -2,7 +2,7 @@
 
 Law: the findings of a `SegmentReader` depend only on the bytes, never on how they were split. Every byte
 is in exactly one finding, in order: an entry (`Stored`), a damaged stretch
-(`Damaged`), or an incomplete end (`Torn`, only from `finish`).
+(`Damaged`), or an incomplete end (`Torn`, a kind of it; only from `finish`).
 
 After damage the reader continues at the first later entry with a correct checksum. Searching costs at most `RESYNC_WORK_MAX`; beyond that, the rest of the segment is one
 `Damaged`. The reader stores at most the bytes of one entry (`ENTRY_MAX`) and of the last `feed`.
@@ -54,14 +54,13 @@ class Damaged:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(Damaged):
     """The end of the segment: an entry that is not all there."""
 
-    offset: int
-    size: int
+    reason: Reason = Reason.TORN
 
 
-Found = Stored | Damaged | Torn
+Found = Stored | Damaged
 
 
 def segment_name(first_index: int) -> str:
@@ -134,11 +133,6 @@ class SegmentReader:
         self._buffer += data
         return self._drain(final=False)
 
-    @property
-    def buffered(self) -> int:
-        """How many bytes wait for what follows them."""
-        return len(self._buffer)
-
     def finish(self) -> list[Found]:
         """The segment ends here; answer with what is left."""
         return self._drain(final=True)
@@ -184,7 +178,7 @@ class SegmentReader:
         except WireError as error:
             return error
 
-    def _resynchronise(self, search: _Search, *, final: bool) -> Damaged | Torn | None:
+    def _resynchronise(self, search: _Search, *, final: bool) -> Damaged | None:
         """Find where the next entry starts; None when that needs more bytes."""
         while (at := self._candidate(search)) is not None:
             self._at = at
@@ -217,7 +211,7 @@ class SegmentReader:
             length = 0
         return max(length, _CANDIDATE_COST_MIN)
 
-    def _resume(self, search: _Search, at: int) -> Damaged | Torn:
+    def _resume(self, search: _Search, at: int) -> Damaged:
         """End the search: reading goes on at `at`."""
         self._search = None
         self._at = at

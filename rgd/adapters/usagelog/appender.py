@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.files import FolderLock, sync_path
+from rgd.adapters.usagelog.files import FolderLock
 from rgd.adapters.usagelog.intercepting import added_by
 from rgd.adapters.usagelog.open_segment import Encoded, OpenSegment
 from rgd.adapters.usagelog.recovery import recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
+from rgd.storage.objects import sync_path
 from rgd.wire.checks import check_broker
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.log_records import POLICIES_BYTES_MAX, Item, LogEncoder
@@ -49,7 +50,7 @@ class Pending:
     ordinal: int
 
 
-def _ignore(*_: object) -> None:
+def ignore(*_: object) -> None:
     """Let it be."""
 
 
@@ -62,8 +63,8 @@ class Appender:
         settings: UsageLogSettings,
         *,
         broker: str,
-        make_room: Callable[[int, int], None] = _ignore,
-        on_fault: Callable[[Exception], None] = _ignore,
+        make_room: Callable[[int, int], None] = ignore,
+        on_fault: Callable[[Exception], None] = ignore,
     ) -> None:
         """Nothing is touched before `resume`.
 

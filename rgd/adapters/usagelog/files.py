@@ -88,19 +88,6 @@ def list_logs(path: Path) -> list[Path]:
     ]
 
 
-def sync_path(path: Path) -> None:
-    """Sync a file's bytes or a folder's names to disk.
-
-    Raises:
-        OSError: the sync failed.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class FolderLock:
     """The right to append to the log in a folder."""
 

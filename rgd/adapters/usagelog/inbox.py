@@ -71,10 +71,10 @@ class Inbox:
 
     # The thread's side.
 
-    def wait(self, idle_s: Callable[[], float | None]) -> None:
-        """Wait until work is due: for so long (None: for ever), asked again when something was put."""
+    def wait(self, idle_s: Callable[[], float]) -> None:
+        """Wait until work is due: for so long, asked again when something was put."""
         with self._changed:
-            while (left_s := idle_s()) is None or left_s > 0:
+            while (left_s := idle_s()) > 0:
                 self._changed.wait(left_s)
 
     def first(self, count_max: int, bytes_max: int) -> list[Pending]:

@@ -6,7 +6,6 @@ Entries without a broker's index get no marks.
 """
 
 import contextlib
-import os
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -46,13 +45,9 @@ def mend(segment: Path) -> None:
     Raises:
         OSError: a file cannot be read or written.
     """
-    descriptor = open_plain_file(segment)
-    try:
-        loaded = load_marks(segment)
-        marks = true_marks(descriptor, loaded)
+    with open_plain_file(segment) as descriptor:
+        marks = true_marks(descriptor, load_marks(segment))
         missing = marks_of(walk(descriptor, marks[-1].offset if marks else 0))
-    finally:
-        os.close(descriptor)
     # The walk starts at the last mark itself.
     replace_marks(segment, marks + missing[bool(marks) :])
 

@@ -19,35 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rgd.adapters.usagelog.errors import SeveralLogs
-from rgd.adapters.usagelog.sources import FileSource, Source, folder_sources, logs_at
-from rgd.storage.headers import Header, Readable, pread, read_found, size_of, walk
+from rgd.adapters.usagelog.sources import Source, folder_sources, logs_at
+from rgd.storage.headers import Header, pread, read_found, size_of, walk
 from rgd.storage.marks import Mark, true_marks
-from rgd.wire.errors import Reason, WireError
-from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
-from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, Stored, Torn
+from rgd.wire.errors import WireError
+from rgd.wire.frame import PEEK_SIZE, peek_broker_entry_metadata
+from rgd.wire.segment import LENGTH_SIZE, Damaged, Stored, Torn
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+@dataclass(slots=True)
+class LogEntry(Stored):
     """An entry and its position."""
 
-    path: Path | str
-    #: Of its length, in bytes from the start of the file.
-    offset: int
-    entry: Entry
-    #: As it is stored, without the length before it.
-    data: bytes
+    #: The name of its segment's source.
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedEntry:
+class DamagedEntry(Damaged):
     """Damaged bytes: one entry or several."""
 
-    path: Path | str
-    offset: int
-    #: In bytes.
-    size: int
-    reason: Reason
+    path: str
 
     def __str__(self) -> str:
         return f"{self.path}: {self.size} damaged bytes at offset {self.offset}: {self.reason}"
@@ -57,7 +49,7 @@ class DamagedEntry:
 class Position:
     """The position of an entry."""
 
-    path: Path | str
+    path: str
     offset: int
     #: None where the broker set none.
     index: int | None
@@ -90,8 +82,8 @@ def read_sources(
     """Everything in the segments of one log."""
     names = [source.name for source in sources]
     begin = offset = 0
-    if start is not None and str(start.path) in names:
-        begin, offset = names.index(str(start.path)), start.offset
+    if start is not None and start.path in names:
+        begin, offset = names.index(start.path), start.offset
     for source in sources[begin:]:
         yield from read_segment(source, offset)
         offset = 0
@@ -102,11 +94,11 @@ def read_segment(source: Source, offset: int = 0) -> Iterator[LogEntry | Damaged
     # Asked before reading: it may be closed meanwhile.
     may_grow = source.may_grow()
     with source.open() as opened:
-        if opened is None:
-            return
         for found in read_found(opened, offset):
-            if not (may_grow and isinstance(found, Torn)):
-                yield _item(source, found)
+            if isinstance(found, Stored):
+                yield LogEntry(found.offset, found.data, found.entry, source.name)
+            elif not (may_grow and isinstance(found, Torn)):
+                yield DamagedEntry(found.offset, found.size, found.reason, source.name)
 
 
 def seek_time(place: Path | str, timestamp_ms: int) -> Position | None:
@@ -176,8 +168,6 @@ def _seek(
 ) -> Position | None:
     """The first entry for which `is_found` holds, given its header and its index, counted where it has none."""
     with source.open() as opened:
-        if opened is None:
-            return None
         loaded = source.marks()
         earlier = loaded[: bisect_left(loaded, x=True, key=lambda mark: not is_before(mark))]
         marks = true_marks(opened, earlier)
@@ -186,20 +176,8 @@ def _seek(
             index = counted if header.index is None else header.index
             counted = index + 1
             if is_found(header, index):
-                path = source.path if isinstance(source, FileSource) else source.name
-                return Position(path, header.offset, header.index, header.timestamp, index)
+                return Position(source.name, header.offset, header.index, header.timestamp, index)
     return None
-
-
-def _item(source: Source, found: Found) -> LogEntry | DamagedEntry:
-    path = source.path if isinstance(source, FileSource) else source.name
-    match found:
-        case Stored():
-            return LogEntry(path, found.offset, found.entry, found.data)
-        case Damaged():
-            return DamagedEntry(path, found.offset, found.size, found.reason)
-        case Torn():
-            return DamagedEntry(path, found.offset, found.size, Reason.TORN)
 
 
 def _first_timestamp(source: Source) -> float:
@@ -207,21 +185,17 @@ def _first_timestamp(source: Source) -> float:
     if source.first_ms is not None:
         return source.first_ms
     with source.open() as opened:
-        first = None if opened is None else next(walk(opened), None)
+        first = next(walk(opened), None)
     return math.inf if first is None else first.timestamp
 
 
 def _is_stamped(source: Source) -> bool:
     """Whether the broker stamped the first entry; a segment without a readable one counts as stamped."""
     with source.open() as opened:
-        if opened is None or not size_of(opened):
+        if not size_of(opened):
             return True
         try:
-            broker = peek_broker_entry_metadata(_head(opened))
+            broker = peek_broker_entry_metadata(pread(opened, PEEK_SIZE, LENGTH_SIZE))
         except WireError:
             return True
     return broker is not None and broker.broker_timestamp is not None
-
-
-def _head(opened: Readable) -> bytes:
-    return pread(opened, PEEK_SIZE, LENGTH_SIZE)

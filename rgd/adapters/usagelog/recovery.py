@@ -10,7 +10,7 @@ for a large log as for a small one. Without an index the last segment is read on
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rgd.adapters.usagelog.files import Segment, list_segments
@@ -19,7 +19,7 @@ from rgd.config.plain_files import open_plain_file
 from rgd.storage.headers import Header, header_at, header_of, read_chunks, read_found
 from rgd.storage.marks import true_marks
 from rgd.wire.errors import WireError
-from rgd.wire.segment import Damaged, Found, Stored, Torn
+from rgd.wire.segment import Damaged, Stored, Torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class _Scan:
     #: Complete entries from the start of the scan on.
     count: int = 0
     last: Stored | None = None
-    damaged: list[Damaged] = field(default_factory=list)
+    damaged: int = 0
     #: Damage without a complete entry after it.
     trailing: Damaged | None = None
 
@@ -62,21 +62,18 @@ def recover(folder: Path) -> Tail:
     if not segments:
         return Tail()
     last = segments[-1]
-    descriptor = open_plain_file(last.path, os.O_RDWR)
-    try:
+    with open_plain_file(last.path, os.O_RDWR) as descriptor:
         scan = _scan(descriptor, last)
         if os.fstat(descriptor).st_size > scan.end:
             os.ftruncate(descriptor, scan.end)
         next_index = _next_index(descriptor, last, scan)
-    finally:
-        os.close(descriptor)
     before = scan.last or _last_of(segments[:-1])
     return Tail(
         next_index=next_index,
         last_timestamp=before.entry.timestamp if before else 0,
         next_sequence_id=before.entry.sequence_id + 1 if before else 0,
         path=last.path,
-        damaged=len(scan.damaged),
+        damaged=scan.damaged,
     )
 
 
@@ -86,24 +83,17 @@ def _scan(descriptor: int, segment: Segment) -> _Scan:
     start = marks[-1].offset if marks else 0
     scan = _Scan(marks[-1].index if marks else segment.first_index, end=start)
     for found in read_found(descriptor, start):
-        _note(scan, found)
+        if isinstance(found, Stored):
+            scan.last, scan.count, scan.end = found, scan.count + 1, header_of(found).end
+            scan.trailing = None
+        elif not isinstance(found, Torn):
+            scan.damaged += 1
+            scan.trailing, scan.end = found, found.offset + found.size
     if scan.trailing is not None and _is_zeros(descriptor, scan.trailing):
         scan.end = scan.trailing.offset
         scan.trailing = None
-        scan.damaged.pop()
+        scan.damaged -= 1
     return scan
-
-
-def _note(scan: _Scan, found: Found) -> None:
-    match found:
-        case Stored():
-            scan.last, scan.count, scan.end = found, scan.count + 1, header_of(found).end
-            scan.trailing = None
-        case Damaged():
-            scan.damaged.append(found)
-            scan.trailing, scan.end = found, found.offset + found.size
-        case Torn():
-            pass
 
 
 def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
@@ -135,11 +125,8 @@ def _header_or_none(descriptor: int, offset: int) -> Header | None:
 def _last_of(segments: list[Segment]) -> Stored | None:
     """The last complete entry of the newest of these segments that has one."""
     for segment in reversed(segments):
-        descriptor = open_plain_file(segment.path)
-        try:
+        with open_plain_file(segment.path) as descriptor:
             last = _scan(descriptor, segment).last
-        finally:
-            os.close(descriptor)
         if last is not None:
             return last
     return None

@@ -31,10 +31,11 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much of a log is kept; None: no limit."""
+    """How much of a log is kept; None: no limit. The oldest closed segments go."""
 
     #: Bytes in this place, whatever any cursor needs.
     local_bytes: int | None = None
+    #: Age of a segment's last entry, and bytes, unless a cursor needs them.
     retention_ms: int | None = None
     retention_bytes: int | None = None
 

@@ -4,7 +4,7 @@ Law: every limit of the log has its name here, and the effect of reaching it.
 `rgd.config` reads settings from files.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rgd.adapters.usagelog.retention import Limits
 from rgd.ports.usagelog import BrokerEntryMetadataInterceptor, Fsync, Interceptor
@@ -18,12 +18,8 @@ class UsageLogSettings:
     segment_bytes: int = 64 << 20
     #: An entry that is this much later than the segment's first begins a new one.
     segment_age_s: float = 3600
-    #: Most bytes of the log on disk; the oldest closed segments are deleted, read or not.
-    local_bytes: int = 1 << 30
-    #: Closed segments whose last entry is older are deleted; None: none is.
-    retention_s: float | None = 30 * 86_400
-    #: Beyond so many bytes the oldest closed segments are deleted, unless a cursor needs them; None: none.
-    retention_bytes: int | None = None
+    #: What is kept on disk.
+    limits: Limits = field(default_factory=Limits)
     fsync: Fsync = Fsync.INTERVAL
     fsync_ms: int = 1000
     #: Rounds that wait to be written; when it is full the newest is not kept, and counted.
@@ -36,12 +32,3 @@ class UsageLogSettings:
     own_interceptors: tuple[BrokerEntryMetadataInterceptor, ...] = ()
     #: From a failure of the disk to the next try.
     retry_ms: int = 5000
-
-    @property
-    def limits(self) -> Limits:
-        """What is kept, as `rgd.adapters.usagelog.retention` takes it."""
-        return Limits(
-            local_bytes=self.local_bytes,
-            retention_ms=None if self.retention_s is None else round(self.retention_s * 1000),
-            retention_bytes=self.retention_bytes,
-        )

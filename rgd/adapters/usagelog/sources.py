@@ -5,7 +5,6 @@ segment in chunks. A segment that is removed while its log is read is left out.
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable, SegmentMove
 from rgd.adapters.usagelog.files import list_logs, list_segments
 from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
-from rgd.storage.errors import ObjectMissing
+from rgd.storage.errors import ObjectMissing, TierDamaged
 from rgd.storage.headers import Readable
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks
 from rgd.storage.objects import Objects, folder_of, is_url
-from rgd.storage.ranges import Ranges
+from rgd.storage.ranges import NO_BYTES, Ranges
 from rgd.storage.tier import MANIFEST, MARKS, SEGMENT, LogTier, find_logs
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
@@ -43,8 +42,8 @@ class Source(Protocol):
     def first_ms(self) -> int | None:
         """The time of its first entry where that is known without reading it."""
 
-    def open(self) -> AbstractContextManager[Readable | None]:
-        """Its bytes while they are read; None: it is gone."""
+    def open(self) -> AbstractContextManager[Readable]:
+        """Its bytes while they are read; none where it is gone."""
 
     def marks(self) -> list[Mark]:
         """Its sparse index; empty where there is none."""
@@ -74,22 +73,18 @@ class FileSource:
         return None
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Readable | None]:
+    def open(self) -> Iterator[Readable]:
         try:
-            descriptor = open_plain_file(self.path)
-        except FileNotFoundError:
-            if self.may_move:
-                raise SegmentMoved(self.path) from None
-            yield None
-            return
+            with contextlib.ExitStack() as stack:
+                try:
+                    opened: Readable = stack.enter_context(open_plain_file(self.path))
+                except FileNotFoundError:
+                    if self.may_move:
+                        raise SegmentMoved(self.path) from None
+                    opened = NO_BYTES
+                yield opened
         except OSError as exc:
             raise LogUnreadable(self.path, exc) from exc
-        try:
-            yield descriptor
-        except OSError as exc:
-            raise LogUnreadable(self.path, exc) from exc
-        finally:
-            os.close(descriptor)
 
     def marks(self) -> list[Mark]:
         return load_marks(self.path)
@@ -121,15 +116,14 @@ class TierSource:
         return self.segment.first_ms
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Readable | None]:
+    def open(self) -> Iterator[Readable]:
         name = self.tier.name_of(self.segment.first_index, SEGMENT)
         ranges = Ranges(partial(self.tier.objects.read_range, name), self.segment.size)
         try:
             ranges.read(1, 0)
         except ObjectMissing:
             self.tier.check()
-            yield None
-            return
+            ranges = NO_BYTES
         yield ranges
 
     def marks(self) -> list[Mark]:
@@ -151,25 +145,27 @@ def folder_sources(folder: Path) -> list[Source]:
     return [FileSource(segment.path) for segment in list_segments(folder)]
 
 
-def tier_sources(tier: LogTier) -> list[Source]:
-    """The segments of a log in a tier that are not marked for deletion.
-
-    Raises:
-        TierError: it cannot be listed.
-    """
-    return [TierSource(tier, segment) for segment in tier.list().segments]
-
-
-def logs_at(place: Path | str) -> Iterator[list[Source]]:
+def logs_at(
+    place: Path | str, on_damaged: Callable[[TierDamaged], None] | None = None
+) -> Iterator[list[Source]]:
     """The segments of each log at a place: a segment file, a log folder, a folder of those, or a tier.
+
+    Those that a tier has marked for deletion are not among them.
+
+    Args:
+        place: where they are.
+        on_damaged: receives what is wrong with a manifest, whose segment is then left out.
 
     Raises:
         LogNotFound: there is nothing.
         LogUnreadable, TierError: it cannot be listed.
     """
-    tier = tier_at(place)
-    if tier is not None:
-        yield from map(tier_sources, tier)
+    tiers = tier_at(place)
+    if tiers is not None:
+        for tier in tiers:
+            yield [
+                TierSource(tier, segment) for segment in tier.list(on_damaged=on_damaged).segments
+            ]
         return
     path = Path(place)
     if path.is_dir():
@@ -180,9 +176,7 @@ def logs_at(place: Path | str) -> Iterator[list[Source]]:
         raise LogNotFound(path)
 
 
-def tier_at(
-    place: Path | str, make: Callable[[str], Objects] = Objects
-) -> Sequence[LogTier] | None:
+def tier_at(place: Path | str) -> Sequence[LogTier] | None:
     """The logs of a tier; None: the place is a log folder, a folder of those or a file.
 
     Raises:
@@ -196,7 +190,7 @@ def tier_at(
         folder_of(text)
     except ValueError as exc:
         raise LogNotFound(text) from exc
-    objects = make(text)
+    objects = Objects(text)
     tiers = [LogTier(objects, prefix) for prefix in find_logs(objects)]
     if not tiers:
         raise LogNotFound(text)

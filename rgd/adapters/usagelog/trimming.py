@@ -110,13 +110,10 @@ def facts_of(segment: Segment) -> ClosedSegment:
     Raises:
         OSError: it cannot be read.
     """
-    descriptor = open_plain_file(segment.path)
-    try:
+    with open_plain_file(segment.path) as descriptor:
         size = os.fstat(descriptor).st_size
         first = next(walk(descriptor), None)
         last, last_index = _last_of(segment, descriptor)
-    finally:
-        os.close(descriptor)
     if index_path(segment.path).exists():
         size += index_path(segment.path).stat().st_size
     # No checksum covers the broker's times.

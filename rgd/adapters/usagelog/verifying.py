@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rgd.adapters.usagelog.reader import DamagedEntry, LogEntry, read_segment
-from rgd.adapters.usagelog.sources import FileSource, Source, TierSource, logs_at, tier_at
+from rgd.adapters.usagelog.sources import FileSource, Source, TierSource, logs_at
 from rgd.errors import RgdError
 from rgd.storage.errors import TierDamaged
 
@@ -63,19 +63,7 @@ class Verification:
         self.entries = 0
         self.faults = 0
         self._listed: list[Fault] = []
-        tiers = tier_at(place)
-        if tiers is None:
-            self._logs = list(logs_at(place))
-        else:
-            self._logs = [
-                [
-                    TierSource(tier, one)
-                    for one in tier.list(
-                        on_damaged=lambda e: self._listed.append(Fault(str(e)))
-                    ).segments
-                ]
-                for tier in tiers
-            ]
+        self._logs = list(logs_at(place, lambda error: self._listed.append(Fault(str(error)))))
         #: Bytes of all segments.
         self.size = sum(_size(source) for sources in self._logs for source in sources)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from rgd.adapters.usagelog.appender import Appender, Pending
+from rgd.adapters.usagelog.appender import Appender, Pending, ignore
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.inbox import Inbox
 from rgd.adapters.usagelog.index import mend
@@ -53,14 +53,6 @@ class LogAlarm:
     lost: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
-    """Closed segments were deleted."""
-
-    folder: Path
-    removals: tuple[Removal, ...]
-
-
 class SegmentedLog:
     """A log folder of segments; fulfils `rgd.ports.usagelog.UsageLog`."""
 
@@ -72,7 +64,7 @@ class SegmentedLog:
         broker: str,
         clock: Callable[[], Nanos],
         on_alarm: Callable[[LogAlarm], None],
-        on_trimmed: Callable[[Trimmed], None] | None = None,
+        on_trimmed: Callable[[Removal], None] = ignore,
     ) -> None:
         """Nothing is touched before `open`.
 
@@ -82,7 +74,7 @@ class SegmentedLog:
             broker: the log's broker: the producer's name of every entry.
             clock: monotonic.
             on_alarm: called on the event loop when logging stops, and when it goes on.
-            on_trimmed: called on the event loop when segments were deleted.
+            on_trimmed: called on the event loop for each closed segment that was deleted.
 
         Raises:
             Malformed: `broker` is no valid broker name.
@@ -94,12 +86,11 @@ class SegmentedLog:
         #: Of each reader the index of the first entry that it has not read; called in the thread.
         self.cursors: Callable[[], Mapping[str, int]] = dict
         #: Told in the thread when a segment may have been closed.
-        self.on_closed: Callable[[], None] = _ignore_closed
+        self.on_closed: Callable[[], None] = ignore
         self._on_trimmed = on_trimmed
         self._trimmer = Trimmer(folder, settings, clock)
         #: Receives, on the event loop, the error of an item that could not be encoded.
-        self.on_fault: Callable[[Exception], None] = _ignore
-        self._trim_at: Nanos | None = None
+        self.on_fault: Callable[[Exception], None] = ignore
         self._appender = Appender(
             folder,
             settings,
@@ -111,9 +102,12 @@ class SegmentedLog:
         self._thread: threading.Thread | None = None
         #: As the port has it.
         self.trouble: str | None = None
-        self._retry_at: Nanos | None = None
-        self._sync_at: Nanos | None = None
-        self._closing: tuple[int | None, Nanos] | None = None
+        #: What the thread does next, and when; looking at what is closed is always among it.
+        self._due: dict[Callable[[], None], Nanos] = {}
+        #: First index of the segment that `_due` will close.
+        self._aging: int | None = None
+        #: While there is trouble: when what waits is written again.
+        self._retry_at = Nanos(0)
         self._inbox = Inbox(settings)
 
     @property
@@ -222,29 +216,23 @@ class SegmentedLog:
         batch = self._inbox.first(BATCH_MAX, BATCH_BYTES)
         if batch:
             self._write(batch)
-        if is_closed and (not batch or self._retry_at is not None):
+        if is_closed and (not batch or self.trouble is not None):
             self._sync()
             self._end_segment()
             return False
-        if self._sync_at is not None and self._clock() >= self._sync_at:
-            self._sync()
-        if self._closing is not None and self._clock() >= self._closing[1]:
-            self._end_segment()
-        if self._trim_at is not None and self._clock() >= self._trim_at:
-            self._trim_idle()
+        work = min(self._due, key=self._due.__getitem__)
+        if self._clock() >= self._due[work]:
+            del self._due[work]
+            work()
         return True
 
-    def _idle_s(self) -> float | None:
-        """The time until work is due; None: until an item is queued."""
+    def _idle_s(self) -> float:
+        """The time until work is due."""
         has_pending = self._inbox.pending > 0
-        if self._inbox.is_closed or (has_pending and self._retry_at is None):
+        if self._inbox.is_closed or (has_pending and self.trouble is None):
             return 0
-        close_at = None if self._closing is None else self._closing[1]
-        dues = (self._sync_at, close_at, self._trim_at)
-        times = [due for due in dues if due is not None]
-        if has_pending and self._retry_at is not None:
-            times.append(self._retry_at)
-        return (min(times) - self._clock()) / NS_PER_S if times else None
+        dues = [*self._due.values(), *([self._retry_at] if has_pending else [])]
+        return (min(dues) - self._clock()) / NS_PER_S
 
     def _write(self, batch: list[Pending]) -> None:
         """Write payloads; those that cannot be written stay."""
@@ -265,7 +253,6 @@ class SegmentedLog:
 
     def _sync(self) -> None:
         """Sync the written entries, or count them as lost."""
-        self._sync_at = None
         try:
             self._appender.sync()
         except OSError as error:
@@ -273,14 +260,12 @@ class SegmentedLog:
 
     def _note_age(self) -> None:
         """Note when the segment that is being written is closed, also where nothing more comes."""
-        active = self._appender.active_index
-        if self._closing is None or self._closing[0] != active:
-            close_at = self._in_ms(round(self._settings.segment_age_s * _MS_PER_S))
-            self._closing = (active, close_at)
+        aging, self._aging = self._aging, self._appender.active_index
+        if self._end_segment not in self._due or aging != self._aging:
+            self._plan(self._end_segment, round(self._settings.segment_age_s * _MS_PER_S))
 
     def _end_segment(self) -> None:
         """Close the segment that is being written, so that it can go to the tier."""
-        self._closing = None
         try:
             self._appender.end_segment()
         except OSError as error:
@@ -289,7 +274,7 @@ class SegmentedLog:
 
     def _trim_idle(self) -> None:
         """Delete what has become too old, also where no segment is begun for long."""
-        self._trim_at = self._in_ms(TRIM_EVERY_MS)
+        self._plan(self._trim_idle, TRIM_EVERY_MS)
         if not self._appender.is_ready:
             return
         active = self._appender.active_index
@@ -303,11 +288,11 @@ class SegmentedLog:
             active=active, reserved_bytes=reserved_bytes, cursors=self.cursors()
         )
         self.on_closed()
-        if gone and self._on_trimmed is not None:
-            self._call(self._on_trimmed, Trimmed(self._folder, tuple(gone)))
+        for removal in gone:
+            self._call(self._on_trimmed, removal)
 
     def _fail(self, error: OSError | UsageLogError) -> None:
-        self._sync_at = None
+        self._due.pop(self._sync, None)
         self._retry_at = self._in_ms(self._settings.retry_ms)
         is_new = self.trouble is None
         self.trouble = f"{self._folder}: nothing is logged: {_words(error)}"
@@ -316,12 +301,10 @@ class SegmentedLog:
 
     def _recover(self) -> None:
         """Note a successful write, which proves that the disk works."""
-        self._retry_at = None
         if self.trouble is not None:
-            self.trouble = None
             self._tell(None)
-        if self._sync_at is None and self._settings.fsync is Fsync.INTERVAL:
-            self._sync_at = self._in_ms(self._settings.fsync_ms)
+        if self._sync not in self._due and self._settings.fsync is Fsync.INTERVAL:
+            self._plan(self._sync, self._settings.fsync_ms)
 
     def _tell(self, trouble: str | None) -> None:
         self.trouble = trouble
@@ -334,16 +317,11 @@ class SegmentedLog:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(listener, notice)
 
+    def _plan(self, work: Callable[[], None], delay_ms: int) -> None:
+        self._due[work] = self._in_ms(delay_ms)
+
     def _in_ms(self, delay_ms: int) -> Nanos:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
-
-
-def _ignore_closed() -> None:
-    """Tell nobody."""
-
-
-def _ignore(_: Exception) -> None:
-    """Tell nobody."""
 
 
 def _words(error: OSError | UsageLogError) -> str:

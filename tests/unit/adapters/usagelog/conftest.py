@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rgd.adapters.usagelog.appender import ignore
+from rgd.adapters.usagelog.retention import Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from tests.unit.adapters.usagelog.logs import BROKER, TIMEOUT_S, MakeLog, clock
 
 
@@ -39,7 +41,7 @@ async def make_log(tmp_path: Path, alarms: Alarms) -> AsyncGenerator[MakeLog]:
 
     def make(
         folder: Path = tmp_path / "log",
-        on_trimmed: Callable[[Trimmed], None] | None = None,
+        on_trimmed: Callable[[Removal], None] = ignore,
         **settings: object,
     ) -> SegmentedLog:
         made.append(

@@ -20,9 +20,9 @@ def test_what_is_offered_wakes_the_thread() -> None:
     inbox = make_inbox()
     asked = threading.Event()
 
-    def idle_s() -> float | None:
+    def idle_s() -> float:
         asked.set()
-        return 0 if inbox.pending else None
+        return 0 if inbox.pending else 2 * TIMEOUT_S
 
     thread = threading.Thread(target=inbox.wait, args=(idle_s,), daemon=True)
     thread.start()

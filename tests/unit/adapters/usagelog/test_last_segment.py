@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rgd.adapters.usagelog.retention import Limits
 from rgd.storage.objects import Objects
 from rgd.wire.segment import segment_name
 from tests.support.policy_tables import until
@@ -33,13 +34,13 @@ async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
 
 
 async def test_a_log_that_ends_closes_its_segment_and_keeps_it(make_log: MakeLog) -> None:
-    log = make_log(retention_s=1e-9)
+    log = make_log(limits=Limits(retention_ms=0))
     await log.open()
     append(log, 0, 1)
     await log.close()
     assert [(one.first_index, one.last_index) for one in log.closed] == [(0, 1)]
     # The next one goes on from it.
-    again = make_log(retention_s=1e-9)
+    again = make_log(limits=Limits(retention_ms=0))
     await again.open()
     assert (again.next_index, len(again.closed)) == (2, 1)
 

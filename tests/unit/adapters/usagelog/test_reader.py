@@ -57,7 +57,7 @@ def test_the_torn_end_of_the_last_segment_is_not_damage_but_that_of_another_is(l
         with segment.open("r+b") as file:
             file.truncate(segment.stat().st_size - 3)
     entries, damaged = read(log)
-    assert [(item.path, item.reason) for item in damaged] == [(first, Reason.TORN)]
+    assert [(item.path, item.reason) for item in damaged] == [(str(first), Reason.TORN)]
     assert len(entries) == COUNT - 2
     assert read(last)[1] == []
     assert len(read(first)[1]) == 1
@@ -77,7 +77,7 @@ def test_entries_without_the_brokers_part_still_read(tmp_path: Path) -> None:
     write_entries(tmp_path / segment_name(0), *bare)
     assert [item.entry for item in read(tmp_path)[0]] == bare
     assert seek_time(tmp_path, T0 + 1) == Position(
-        tmp_path / segment_name(0), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1, 1
+        str(tmp_path / segment_name(0)), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1, 1
     )
 
 

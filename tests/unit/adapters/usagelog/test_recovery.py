@@ -87,7 +87,7 @@ def test_a_damaged_entry_stays_and_the_log_continues(tmp_path: Path, entry: int)
     entries, damaged = read(tmp_path)
     # The damaged entry keeps its index, be it the last or not.
     assert [item.entry.index for item in entries] == [i for i in range(5) if i != entry]
-    assert [(item.path, item.offset + item.size) for item in damaged] == [(segment, end)]
+    assert [(item.path, item.offset + item.size) for item in damaged] == [(str(segment), end)]
     assert segment.read_bytes()[: len(data)] == bytes(data)
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path
-from rgd.adapters.usagelog.retention import Limits, Reason, ages_ms, removals
+from rgd.adapters.usagelog.retention import Limits, Reason, Removal, ages_ms, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
-from rgd.adapters.usagelog.writer import Trimmed
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.storage.manifest import ClosedSegment
 from tests.support.policy_tables import until
@@ -72,7 +71,7 @@ def size_of(path: Path) -> int:
 
 
 def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: Path) -> None:
-    settings = UsageLogSettings(segment_bytes=2000, local_bytes=8000)
+    settings = UsageLogSettings(segment_bytes=2000, limits=Limits(local_bytes=8000))
     trimmer = Trimmer(tmp_path, settings, Hand())
     appender = Appender(
         tmp_path,
@@ -86,7 +85,7 @@ def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: P
         taken = sum(
             path.stat().st_size for path in (*tmp_path.glob("*.log"), *tmp_path.glob("*.idx"))
         )
-        assert taken <= settings.local_bytes
+        assert taken <= 8000
     appender.close()
     entries, damaged = read(tmp_path)
     indexes = [item.entry.index for item in entries]
@@ -111,11 +110,11 @@ def test_an_index_whose_segment_is_gone_is_swept(tmp_path: Path) -> None:
 async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed(
     tmp_path: Path, make_log: MakeLog
 ) -> None:
-    heard: list[Trimmed] = []
+    heard: list[Removal] = []
     log = make_log(
         tmp_path,
         segment_bytes=2000,
-        local_bytes=8000,
+        limits=Limits(local_bytes=8000),
         on_trimmed=heard.append,
     )
     log.cursors = lambda: {"slow": 0}
@@ -127,5 +126,5 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
     assert log.local_bytes == sum(map(size_of, segments)) + sum(
         size_of(index_path(path)) for path in segments[:-1]
     )
-    assert log.deleted["local_bytes"] == sum(len(told.removals) for told in heard)
-    assert {one.passed for told in heard for one in told.removals} == {("slow",)}
+    assert log.deleted["local_bytes"] == len(heard)
+    assert {one.passed for one in heard} == {("slow",)}
