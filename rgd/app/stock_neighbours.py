@@ -22,12 +22,12 @@ import structlog
 from rgd.app.clock import Clock
 from rgd.app.clock_watch import ClockWatch
 from rgd.app.containment import InternalErrors
-from rgd.app.traffic import OVERFLOW, UNREADABLE, Traffic
+from rgd.app.traffic import Traffic
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import StockReport
 from rgd.core.stock.names import PREFIX, is_of_rgd, stock_name
-from rgd.ports.exchange import Exchange, Received
+from rgd.ports.exchange import OVERFLOW, UNREADABLE, Exchange, Received
 from rgd.ports.metrics import Sample
 from rgd.ports.stock import StockError
 from rgd.ports.stock_brokers import ListedBroker, StockBrokers

@@ -10,10 +10,10 @@ from itertools import repeat
 from rgd.app.daemon import Agreeing
 from rgd.app.process import BUILD
 from rgd.app.throttled_samples import throttled_samples
-from rgd.app.traffic import OVERFLOW, UNAUTHENTICATED, UNREADABLE
 from rgd.core.gate import looks
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
+from rgd.ports.exchange import DROPS
 from rgd.ports.metrics import Sample
 from rgd.version import __version__
 from rgd.views.figures import group_figures, known_subscriptions
@@ -83,7 +83,7 @@ class Telemetry:
         yield Sample("rgd_reports_sent_total", (), core.publisher.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         dropped = daemon.traffic.dropped + core.membership.dropped + daemon.shards.dropped
-        for reason in sorted(dropped.keys() | {OVERFLOW, UNAUTHENTICATED, UNREADABLE}):
+        for reason in sorted(dropped.keys() | DROPS):
             yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)

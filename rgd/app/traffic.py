@@ -49,11 +49,6 @@ GOODBYE_S: Final = 1.0
 UNSENT: Final = "unsent"
 #: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
-#: Drops of the exchange: the bounded queue was full; no daemon sealed them, on the embedded broker; no client of the exchange
-#: would send them so.
-OVERFLOW: Final = "overflow"
-UNAUTHENTICATED: Final = "unauthenticated"
-UNREADABLE: Final = "unreadable"
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -103,13 +98,7 @@ class Traffic(Generic[M]):
     @property
     def dropped(self) -> Counter[str]:
         """Dropped messages, by reason: those of `Outbox`, `UNSENT` ones, received ones by what is wrong."""
-        exchange = self.exchange
-        on_the_way = {
-            OVERFLOW: exchange.dropped,
-            UNAUTHENTICATED: exchange.unauthenticated,
-            UNREADABLE: exchange.unreadable,
-        }
-        return self._dropped + self._outbox.dropped + Counter(on_the_way)
+        return self._dropped + self._outbox.dropped + self.exchange.dropped
 
     @property
     def trouble(self) -> str | None:

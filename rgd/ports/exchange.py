@@ -9,6 +9,7 @@ one bounded queue. A full queue drops and counts its oldest message
 (a later report carries the same state again).
 """
 
+from collections import Counter
 from typing import Final, NamedTuple, Protocol
 
 from rgd.errors import RgdError
@@ -17,6 +18,13 @@ from rgd.errors import RgdError
 PAYLOAD_BYTES_MAX: Final = 1 << 20
 #: The longest key of a table, in characters; the longest that a policy can have is 3,100.
 KEY_CHARS_MAX: Final = 4096
+
+#: Why an exchange dropped a message: the bounded queue was full; no member of this exchange can have sent it; no client of
+#: the exchange would send it so.
+OVERFLOW: Final = "overflow"
+UNAUTHENTICATED: Final = "unauthenticated"
+UNREADABLE: Final = "unreadable"
+DROPS: Final = frozenset({OVERFLOW, UNAUTHENTICATED, UNREADABLE})
 
 
 class ExchangeError(RgdError):
@@ -52,16 +60,8 @@ class Exchange(Protocol):
     """One topic on which every member receives every member's messages."""
 
     @property
-    def dropped(self) -> int:
-        """Messages that were dropped because the bounded queue was full."""
-
-    @property
-    def unauthenticated(self) -> int:
-        """Messages that were dropped because no member of this exchange can have sent them."""
-
-    @property
-    def unreadable(self) -> int:
-        """Messages that were dropped because no client of the exchange would send them so."""
+    def dropped(self) -> Counter[str]:
+        """Messages that were dropped, by reason (`DROPS`)."""
 
     @property
     def trouble(self) -> str | None:

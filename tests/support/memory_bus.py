@@ -6,10 +6,11 @@ It loses messages only to a full queue; the simulator has faults (`sim`).
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
+from rgd.adapters.exchange.inbox import ChangeInbox, PayloadInbox
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
     ExchangeClosed,
@@ -29,7 +30,7 @@ class MemoryBus:
         #: The clock of publish times.
         self.unix_ms = unix_ms
         #: The queue of each open member, and of each open store.
-        self.inboxes: set[Inbox[Received]] = set()
+        self.inboxes: set[PayloadInbox] = set()
         self.change_inboxes: set[ChangeInbox] = set()
         #: Every record of the table, as in a topic.
         self.records: list[tuple[str, bytes]] = []
@@ -61,20 +62,9 @@ class MemoryExchange:
     def __init__(self, bus: MemoryBus, *, queue_max: int = QUEUE_MAX) -> None:
         self._bus = bus
         self._queue_max = queue_max
-        self._inbox: Inbox[Received] | None = None
+        self.dropped: Counter[str] = Counter()
+        self._inbox: PayloadInbox | None = None
         self._is_closed = False
-
-    @property
-    def dropped(self) -> int:
-        return self._inbox.dropped if self._inbox else 0
-
-    @property
-    def unauthenticated(self) -> int:
-        return 0
-
-    @property
-    def unreadable(self) -> int:
-        return 0
 
     @property
     def trouble(self) -> str | None:
@@ -84,7 +74,7 @@ class MemoryExchange:
         if self._is_closed:
             raise ExchangeClosed("the exchange was closed")
         assert self._inbox is None, "opened twice"
-        self._inbox = Inbox(asyncio.get_running_loop(), self._queue_max)
+        self._inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max, self.dropped)
         self._bus.inboxes.add(self._inbox)
 
     async def publish(self, payload: bytes) -> None:
@@ -107,7 +97,7 @@ class MemoryExchange:
             self._bus.inboxes.discard(self._inbox)
             self._inbox.close()
 
-    def _require_open(self) -> Inbox[Received]:
+    def _require_open(self) -> PayloadInbox:
         if self._inbox is None or self._is_closed:
             raise ExchangeClosed("the exchange is not open")
         return self._inbox

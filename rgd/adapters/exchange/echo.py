@@ -64,11 +64,6 @@ class EchoWatch:
             oldest_s = next(iter(self._waiting.values()), now_s)
         return now_s - max(oldest_s, self._since_s) > self._patience_s
 
-    @property
-    def waiting(self) -> int:
-        """How many published messages wait to be read back."""
-        return len(self._waiting)
-
     def restart(self) -> None:
         """Begin with another session, without waiting for earlier messages."""
         with self._lock:

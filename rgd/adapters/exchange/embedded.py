@@ -58,8 +58,6 @@ class EmbeddedBroker:
         self._package = package
         self._port: int | None = None
         self._process: BrokerProcess | None = None
-        #: Whether it is this daemon that runs the broker.
-        self.is_owner = False
         self._started_at_s = math.inf
         self._backoff = Backoff.with_own_dice(first_s=PAUSE_S_FIRST, pause_s_max=PAUSE_S_MAX)
         self._stopped = asyncio.Event()
@@ -106,7 +104,7 @@ class EmbeddedBroker:
         while not self._stopped.is_set():
             try:
                 await self._give_up_lost_folder()
-                if self._try_own() and self.pid is None:
+                if self._folder.try_lock() and self.pid is None:
                     await self._restart()
             except (ExchangeDown, OSError) as exc:
                 # Retried for ever: a permanent fault is logged once.
@@ -126,30 +124,21 @@ class EmbeddedBroker:
 
     async def _give_up_lost_folder(self) -> None:
         """Give the broker up if its folder is gone, because another daemon may own the new folder."""
-        if not (self.is_owner and self._folder.is_lock_gone()):
+        if not self._folder.is_lock_gone():
             return
         _log.warning(
             "the folder %s of the embedded broker was removed or replaced; starting it again in a new one",
             self._folder.path,
         )
         async with self._changing:
-            process, self._process = self._process, None
-            if process is not None:
-                await process.stop()
-            self.is_owner = False
-            self._folder.unlock()
+            await self._release(has_folder=False)
 
     async def _start_or_join(self) -> bool:
-        if not self._try_own():
+        if not self._folder.try_lock():
             return await self._join()
         if self.pid is None:
             await self._start_somewhere()
         return True
-
-    def _try_own(self) -> bool:
-        if not self.is_owner and self._folder.try_lock():
-            self.is_owner = True
-        return self.is_owner
 
     async def _join(self) -> bool:
         record = self._folder.read_record()
@@ -180,7 +169,7 @@ class EmbeddedBroker:
     async def _start(self, port: int) -> None:
         process = BrokerProcess(self._folder, find_binary(self._package), port)
         self._process = process
-        self._write_record(port, process.pid, is_ready=False)
+        self._folder.write_record(BrokerRecord(port, process.pid, is_ready=False))
         try:
             await process.wait_until_ready()
         except BaseException:
@@ -188,7 +177,7 @@ class EmbeddedBroker:
             raise
         self._port = port
         self._started_at_s = self._now_s()
-        self._write_record(port, process.pid, is_ready=True)
+        self._folder.write_record(BrokerRecord(port, process.pid, is_ready=True))
 
     async def _restart(self) -> None:
         """Restart it on its port after the current pause."""
@@ -204,13 +193,12 @@ class EmbeddedBroker:
             await end_orphan(self._folder)
             await self._start(self._port)
 
-    async def _release(self) -> None:
+    async def _release(self, *, has_folder: bool = True) -> None:
         process, self._process = self._process, None
         if process is not None:
             await process.stop()
-            if self._port is not None:
-                self._write_record(self._port, 0, is_ready=False)
-        self.is_owner = False
+            if self._port is not None and has_folder:
+                self._folder.write_record(BrokerRecord(self._port, 0, is_ready=False))
         self._folder.unlock()
 
     def _now_s(self) -> float:
@@ -222,6 +210,3 @@ class EmbeddedBroker:
                 await self._stopped.wait()
         except TimeoutError:
             return
-
-    def _write_record(self, port: int, broker_pid: int, *, is_ready: bool) -> None:
-        self._folder.write_record(BrokerRecord(port, broker_pid, is_ready))

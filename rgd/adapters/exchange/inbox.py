@@ -4,20 +4,20 @@ Law: `put` is callable from any thread and never waits. One consumer on the loop
 order of `put`. The waiting items are bounded, however long the loop stands still.
 How: the items are in a deque under a lock, and the loop is only notified, once for many
 items. So a stalled loop collects nothing in its own callback queue.
-The classes differ in a full queue: `Inbox` drops the oldest item and counts it (a later
+The classes differ in a full queue: `PayloadInbox` drops the oldest item and counts it (a later
 report carries the same state again), `ChangeInbox` drops only replaced values of a key.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections import deque
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from typing import Final, Generic, TypeVar
 
 from typing_extensions import override
 
-from rgd.ports.exchange import ExchangeClosed, ExchangeError, Received
+from rgd.ports.exchange import OVERFLOW, ExchangeClosed, ExchangeError, Received
 
 #: Most bytes of waiting messages, because a stalled loop must not fill the memory.
 WAITING_BYTES_MAX: Final = 128 << 20
@@ -25,23 +25,23 @@ WAITING_BYTES_MAX: Final = 128 << 20
 Item = TypeVar("Item")
 
 
-class Inbox(Generic[Item]):
-    """A queue that any thread fills and the loop empties; when full, the oldest item goes."""
+class _Inbox(ABC, Generic[Item]):
+    """A queue that any thread fills and the loop empties."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, items_max: int) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, items_max: int, bytes_max: int = WAITING_BYTES_MAX
+    ) -> None:
         self._loop = loop
         self._items_max = items_max
+        self._bytes_max = bytes_max
         self._items: deque[Item] = deque()
         self._lock = threading.Lock()
         self._is_loop_told = False
         #: What `take` raises once the inbox is closed.
         self._closed: ExchangeError | None = None
         self._arrived = asyncio.Event()
-        #: Bytes of the items, where they have any (`PayloadInbox`).
-        self._bytes = 0
-        self._bytes_max = 0
-        #: Items dropped because the queue was full.
-        self.dropped = 0
+        #: Of the items.
+        self.bytes = 0
 
     def put(self, item: Item) -> None:
         """Append an item; from any thread. Nothing happens once the inbox is closed."""
@@ -49,12 +49,12 @@ class Inbox(Generic[Item]):
         with self._lock:
             if self._closed is not None:
                 return
-            if len(self._items) >= self._items_max:
-                self._make_room()
-            while self._items and self._bytes + size > self._bytes_max:
-                self._make_room()
+            while self._items and (
+                len(self._items) >= self._items_max or self.bytes + size > self._bytes_max
+            ):
+                self._make_room(size)
             self._items.append(item)
-            self._bytes += size
+            self.bytes += size
             must_tell = not self._is_loop_told
             self._is_loop_told = True
         if must_tell:
@@ -68,23 +68,25 @@ class Inbox(Generic[Item]):
         Raises:
             ExchangeError: the inbox is closed, with the reason given to `close`; its items are lost.
         """
-        while True:
-            with self._lock:
-                if self._closed is not None:
-                    raise self._closed
-                items = list(self._items)
-                self._items.clear()
-                self._bytes = 0
-                self._is_loop_told = False
-                self._arrived.clear()
-            if items:
-                return items
+        while not (items := self.drain()):
             await self._arrived.wait()
+        return items
 
-    @property
-    def pending(self) -> int:
-        """How many items wait."""
-        return len(self._items)
+    def drain(self) -> list[Item]:
+        """All items, oldest first; on the loop.
+
+        Raises:
+            ExchangeError: as `take`.
+        """
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            items = list(self._items)
+            self._items.clear()
+            self.bytes = 0
+            self._is_loop_told = False
+            self._arrived.clear()
+        return items
 
     @property
     def is_closed(self) -> bool:
@@ -98,46 +100,55 @@ class Inbox(Generic[Item]):
             self._items.clear()
         self._arrived.set()
 
-    def _bytes_of(self, item: Item) -> int:
-        del item
-        return 0
+    @abstractmethod
+    def _bytes_of(self, item: Item) -> int: ...
 
-    def _make_room(self) -> None:
-        self._bytes -= self._bytes_of(self._items.popleft())
-        self.dropped += 1
+    @abstractmethod
+    def _make_room(self, size: int) -> None: ...
 
 
-class PayloadInbox(Inbox[Received]):
-    """Waiting messages; their number and their bytes are bounded."""
+class PayloadInbox(_Inbox[Received]):
+    """Waiting messages; when full, the oldest one goes, and is counted."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, items_max: int, bytes_max: int = WAITING_BYTES_MAX
+        self,
+        loop: asyncio.AbstractEventLoop,
+        items_max: int,
+        dropped: Counter[str],
+        bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
-        super().__init__(loop, items_max)
-        self._bytes_max = bytes_max
+        super().__init__(loop, items_max, bytes_max)
+        self._dropped = dropped
 
     @override
     def _bytes_of(self, item: Received) -> int:
         return len(item.payload)
 
+    @override
+    def _make_room(self, size: int) -> None:
+        self.bytes -= self._bytes_of(self._items.popleft())
+        self._dropped[OVERFLOW] += 1
 
-class ChangeInbox(Inbox[tuple[str, bytes]]):
+
+class ChangeInbox(_Inbox[tuple[str, bytes]]):
     """Changes of a table; when full, only the last change of each key stays.
 
-    The last change of a key is never dropped, so the true limit is the larger of `items_max` and twice
-    the number of the table's keys.
+    The last change of a key is never dropped, so the true limits are the larger of those given and twice
+    what all keys of the table take.
     """
 
-    def _make_room(self) -> None:
-        self._items = deque(last_changes(self._items).items())
+    @override
+    def _bytes_of(self, item: tuple[str, bytes]) -> int:
+        return len(item[0]) + len(item[1])
+
+    @override
+    def _make_room(self, size: int) -> None:
+        last: dict[str, bytes] = {}
+        for key, value in self._items:
+            last.pop(key, None)
+            last[key] = value
+        self._items = deque(last.items())
+        self.bytes = sum(map(self._bytes_of, self._items))
         # Twice, because otherwise every single change would scan a table of many keys again.
         self._items_max = max(self._items_max, 2 * len(self._items))
-
-
-def last_changes(changes: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
-    """The last value of each key, in the order of the changes that stay."""
-    last: dict[str, bytes] = {}
-    for key, value in changes:
-        last.pop(key, None)
-        last[key] = value
-    return last
+        self._bytes_max = max(self._bytes_max, 2 * self.bytes + size)

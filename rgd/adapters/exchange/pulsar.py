@@ -15,6 +15,7 @@ The session's reading thread puts messages into one bounded queue.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -26,7 +27,7 @@ from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, PulsarSettings
 from rgd.backoff import Backoff
 from rgd.errors import RgdError
-from rgd.ports.exchange import ExchangeClosed, ExchangeDown, Received
+from rgd.ports.exchange import DROPS, ExchangeClosed, ExchangeDown, Received
 
 __all__ = ["PulsarExchange", "PulsarSettings"]
 
@@ -97,32 +98,18 @@ class PulsarExchange:
         self.trouble: str | None = None
         #: The kind of the last logged error of the current problem.
         self._logged: str | None = None
-        self._unauthenticated_before = 0
-        self._unreadable_before = 0
+        #: Of all sessions; each reason is there from the start, because reading threads count.
+        self.dropped: Counter[str] = Counter(dict.fromkeys(DROPS, 0))
         #: Attempts to open another session, ever.
         self.attempts = 0
-
-    @property
-    def dropped(self) -> int:
-        return self._inbox.dropped if self._inbox else 0
-
-    @property
-    def unauthenticated(self) -> int:
-        now = self._session.unauthenticated if self._session else 0
-        return self._unauthenticated_before + now
-
-    @property
-    def unreadable(self) -> int:
-        now = self._session.unreadable if self._session else 0
-        return self._unreadable_before + now
 
     async def open(self) -> None:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
         assert self._session is None, "opened twice"
         loop = asyncio.get_running_loop()
-        self._inbox = PayloadInbox(loop, self._queue_max, self._queue_bytes_max)
-        session = PulsarSession(self._url, self._topic, self._settings)
+        self._inbox = PayloadInbox(loop, self._queue_max, self.dropped, self._queue_bytes_max)
+        session = PulsarSession(self._url, self._topic, self._settings, self.dropped)
         self._session = session
         try:
             await self._join(session)
@@ -207,7 +194,7 @@ class PulsarExchange:
             await self._replace(session.fault)
         elif is_overdue:
             await self._replace("what is published does not come back")
-        elif self._is_received_again():
+        elif self._told_at not in (None, self._echo.read_back):
             LOGGER.warning("%s: works again", self._topic)
             self._told_at = self.trouble = self._logged = None
             self._backoff.reset()
@@ -238,9 +225,6 @@ class PulsarExchange:
             self._logged = kind
             LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
 
-    def _is_received_again(self) -> bool:
-        return self._told_at is not None and self._echo.read_back != self._told_at
-
     async def _replace(self, reason: str) -> None:
         """Retry until another session is open."""
         if self._told_at is None:
@@ -252,38 +236,31 @@ class PulsarExchange:
             # A Pulsar that has just started answers late. An attempt that waited for it in vain was a pause.
             await asyncio.sleep(max(PAUSE_S_FIRST / 2, self._backoff.next_s() - spent_s))
             began_s = loop.time()
-            if await self._try_another():
+            error = await self._open_another()
+            if error is None:
                 return
+            if isinstance(error, RgdError):
+                self.trouble = str(error)
+            else:
+                self._met(error)
             spent_s = loop.time() - began_s
-
-    async def _try_another(self) -> bool:
-        error = await self._open_another()
-        if error is None:
-            return True
-        if isinstance(error, RgdError):
-            self.trouble = str(error)
-        else:
-            self._met(error)
-        return False
 
     async def _open_another(self) -> Exception | None:
         """Open another session and close the present one, once its sends are answered; returns what failed."""
         self.attempts += 1
-        fresh = PulsarSession(self._url, self._topic, self._settings)
+        fresh = PulsarSession(self._url, self._topic, self._settings, self.dropped)
         try:
             await self._join(fresh)
-        except Exception as error:  # noqa: BLE001 -- no thread, no descriptor: the next attempt may have
+        except BaseException as error:
             await fresh.close()
-            return error
-        except BaseException:
-            await fresh.close()
+            # No thread, no descriptor: the next attempt may have.
+            if isinstance(error, Exception):
+                return error
             raise
         old, self._session = self._session, fresh
         self._echo.restart()
         assert old is not None
         if old.fault is None and self._told_at is None:
             await old.answered()
-        self._unauthenticated_before += old.unauthenticated
-        self._unreadable_before += old.unreadable
         await old.close(is_replaced=True)
         return None

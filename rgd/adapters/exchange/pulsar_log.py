@@ -36,6 +36,12 @@ def client_log() -> Any:
     return pulsar.FileLogger(level, f"/dev/fd/{write_fd}")
 
 
+def warn_of_some(count: int, text: str, *about: object) -> None:
+    """Log the first, second, fourth, ... one, so that a flood of a topic does not flood the log."""
+    if count.bit_count() == 1:
+        LOGGER.warning(text, *about)
+
+
 def _forward(read_fd: int) -> None:
     rest = b""
     while data := os.read(read_fd, _LINE_BYTES_MAX):

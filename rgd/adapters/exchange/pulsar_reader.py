@@ -15,7 +15,7 @@ One thread calls everything but `stop`.
 
 import threading
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -29,7 +29,8 @@ from rgd.adapters.exchange.pulsar_connection import (
     Refused,
 )
 from rgd.adapters.exchange.pulsar_errors import invalid_url
-from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_log import LOGGER, warn_of_some
+from rgd.ports.exchange import UNREADABLE
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
@@ -81,16 +82,26 @@ class PulsarReader:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         topic: the full name of the topic.
         settings: how to reach the broker.
+        dropped: counts entries that cannot be read, and are skipped (`UNREADABLE`).
         from_start: read a compacted topic from its start, otherwise only new messages.
 
     Raises:
         ConfigError: the URL is none.
     """
 
-    def __init__(self, url: str, topic: str, settings: PulsarSettings, *, from_start: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        topic: str,
+        settings: PulsarSettings,
+        dropped: Counter[str],
+        *,
+        from_start: bool,
+    ) -> None:
         self._service = _addresses_of(url)
         self._topic = topic
         self._settings = settings
+        self._dropped = dropped
         self._from_start = from_start
         self._closing = threading.Event()
         self._connection: PulsarConnection | None = None
@@ -104,8 +115,6 @@ class PulsarReader:
         #: The last entry (ledger, entry) of a topic that is read from its start.
         self._last = _BEFORE_ALL
         self._request_id = 0
-        #: Entries that could not be read, and were skipped.
-        self.unreadable = 0
 
     def open(self) -> None:
         """Join the topic; takes a few times the open timeout at most, whatever brokers answer.
@@ -192,15 +201,10 @@ class PulsarReader:
         return is_repeated
 
     def _skip(self, reason: str) -> None:
-        self.unreadable += 1
-        # The first, second, fourth, ... one, so that a flood of the topic does not flood the log.
-        if self.unreadable.bit_count() == 1:
-            LOGGER.warning(
-                "%s: %d unreadable messages were skipped, the last because: %s",
-                self._topic,
-                self.unreadable,
-                reason,
-            )
+        self._dropped[UNREADABLE] += 1
+        count = self._dropped[UNREADABLE]
+        text = "%s: %d unreadable messages were skipped, the last because: %s"
+        warn_of_some(count, text, self._topic, count, reason)
 
     def _return_permits(self, connection: PulsarConnection, count: int) -> None:
         """Let the broker send more, in portions."""

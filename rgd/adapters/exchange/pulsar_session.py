@@ -17,6 +17,7 @@ creates clients.
 import asyncio
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,13 +28,14 @@ import pulsar
 from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
 from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_errors import check_topic, translate
-from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_log import LOGGER, warn_of_some
 from rgd.adapters.exchange.pulsar_reader import Delivery, Position, PulsarReader
 from rgd.adapters.exchange.seal import Seal, seal_of
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.errors import RgdError
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
+    UNAUTHENTICATED,
     ExchangeClosed,
     PayloadTooLarge,
 )
@@ -77,27 +79,23 @@ class _Link:
     reader: PulsarReader
     reading: threading.Thread
 
-    def close(self) -> None:
-        """Close; blocks while a broker does not answer. The reading thread ends by itself, and closes its reader."""
-        self.reader.stop()
-        # A dead broker does not answer, but everything is closed all the same.
-        close_after(self.client, 0)
-        self._forget()
+    def close(self, rest_s: float) -> None:
+        """Close; blocks while a broker does not answer. The reading thread ends by itself, and closes its reader.
 
-    def close_in_steps(self, rest_s: float) -> None:
-        """Close the producer, and its client only after this time."""
-        self.reader.stop()
-        with contextlib.suppress(pulsar.PulsarException):
-            self.producer.close()
-        _close_late(self.client, rest_s)
-        self._forget()
-
-    def _forget(self) -> None:
-        """The client frees threads and descriptors when nothing refers to it.
-
-        The traceback of a failed send still refers to this link, and the garbage collector runs seldom.
+        Args:
+            rest_s: after this time the client is closed, and the producer before; 0: both now.
         """
+        self.reader.stop()
+        if rest_s:
+            with contextlib.suppress(pulsar.PulsarException):
+                self.producer.close()
+            _close_late(self.client, rest_s)
+        else:
+            # A dead broker does not answer, but everything is closed all the same.
+            close_after(self.client, 0)
         self.reading.join(CLOSE_TIMEOUT_S)
+        # The client frees threads and descriptors when nothing refers to it. The traceback of a failed send still
+        # refers to this link, and the garbage collector runs seldom.
         self.client = self.producer = None
 
 
@@ -108,20 +106,22 @@ class PulsarSession:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         topic: the full name of the topic.
         settings: how to reach the broker.
+        dropped: counts messages that are not handed on, by reason (`rgd.ports.exchange.DROPS`).
     """
 
-    def __init__(self, url: str, topic: str, settings: PulsarSettings) -> None:
+    def __init__(
+        self, url: str, topic: str, settings: PulsarSettings, dropped: Counter[str]
+    ) -> None:
         self._url = url
         self._topic = topic
         self._settings = settings
+        self._dropped = dropped
         self._lock = threading.Lock()  # between the opening thread and `close`
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
         self._seal: Seal | None = None
         self._reader: PulsarReader | None = None
-        #: Messages without a valid seal, which were dropped.
-        self.unauthenticated = 0
         #: The credential files as they were just before they were read.
         self.credentials: Fingerprint = ()
         #: Why it does not read any more.
@@ -190,11 +190,6 @@ class PulsarSession:
         """Why this session may never work again; None while it works."""
         return self._reading_fault or self._sending_fault
 
-    @property
-    def unreadable(self) -> int:
-        """Entries that could not be read, and were skipped."""
-        return self._reader.unreadable if self._reader else 0
-
     async def answered(self) -> None:
         """Wait until the broker has answered every send so far, or until the send timeout."""
         unanswered = set(self._unanswered)
@@ -220,18 +215,17 @@ class PulsarSession:
         # The client waits for an answer as long as a step of joining may take, but we do not. (Its
         # `shutdown` would not wait, but blocks with the interpreter's lock held.) The thread is not
         # cancelled after that time, because a client that is never closed keeps its threads and descriptors.
-        loop, rest_s = asyncio.get_running_loop(), self._settings.open_timeout_s
-        if is_replaced:
-            closing = loop.run_in_executor(_closing, link.close_in_steps, rest_s)
-        else:
-            closing = loop.run_in_executor(_closing, link.close)
+        rest_s = self._settings.open_timeout_s if is_replaced else 0
+        closing = asyncio.get_running_loop().run_in_executor(_closing, link.close, rest_s)
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
     def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
         if self._settings.seal is not None:
             self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
         self.credentials = fingerprint(self._settings.credential_files)
-        reader = PulsarReader(self._url, self._topic, self._settings, from_start=from_start)
+        reader = PulsarReader(
+            self._url, self._topic, self._settings, self._dropped, from_start=from_start
+        )
         self._reader = reader
         self._join(reader)
         client = None
@@ -258,7 +252,7 @@ class PulsarSession:
             if is_wanted:
                 self._link = link
         if not is_wanted:
-            link.close()
+            link.close(0)
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
 
     def _join(self, reader: PulsarReader) -> None:
@@ -317,21 +311,16 @@ class PulsarSession:
         if self._seal is not None:
             payload = self._seal.opened(delivery.payload, delivery.key)
             if payload is None:
-                self._tell_unauthenticated()
+                self._dropped[UNAUTHENTICATED] += 1
+                count = self._dropped[UNAUTHENTICATED]
+                text = (
+                    "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
+                    "of another program, or too old"
+                )
+                warn_of_some(count, text, self._topic, count)
                 return
             delivery = delivery._replace(payload=payload)
         listener(delivery)
-
-    def _tell_unauthenticated(self) -> None:
-        self.unauthenticated += 1
-        # Log the first, second, fourth, ... one, so that a flood of the topic does not flood the log.
-        if self.unauthenticated.bit_count() == 1:
-            LOGGER.warning(
-                "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
-                "of another program, or too old",
-                self._topic,
-                self.unauthenticated,
-            )
 
     def _settle(self, answer: asyncio.Future[Position], result: Any, message_id: Any) -> None:
         if answer.done():

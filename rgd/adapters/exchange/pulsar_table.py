@@ -18,11 +18,12 @@ Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
 import asyncio
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from rgd.adapters.exchange.credential_watch import CredentialWatch
-from rgd.adapters.exchange.inbox import ChangeInbox, last_changes
+from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_session import (
@@ -35,9 +36,7 @@ from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed,
 
 POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
 
-#: Most changes that wait for `changes`; beyond that only the last one of each key stays.
-CHANGES_MAX: Final = 10_000
-#: Most records that are read at its opening; beyond that only the last one of each key stays.
+#: Most records that wait for `open` or `changes`; beyond that only the last one of each key stays.
 RECORDS_MAX: Final = 200_000
 #: Most bytes of keys and values of a snapshot; further records are dropped and counted.
 #: 100,000 namespaces with all settings are 60 MB.
@@ -77,13 +76,11 @@ class PulsarPolicyStore:
         self._changes: ChangeInbox | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_closed = False
-        #: Records of earlier sessions that were dropped because of their size.
-        self._dropped = 0
         self._table: _Table | None = None
 
     @property
     def dropped(self) -> int:
-        return self._dropped + (self._table.dropped if self._table else 0)
+        return self._table.dropped if self._table else 0
 
     async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
@@ -92,17 +89,16 @@ class PulsarPolicyStore:
             self._changes.close(ExchangeDown(f"{self._topic} is opened again"))
         await self._abandon()
         loop = asyncio.get_running_loop()
-        changes = ChangeInbox(loop, CHANGES_MAX)
-        table = self._table = _Table(loop, changes, self._value_bytes_max)
-        session = self._session = PulsarSession(self._url, self._topic, self._settings)
+        changes = ChangeInbox(loop, RECORDS_MAX)
+        table = self._table = _Table(loop, changes, self._value_bytes_max, dropped=self.dropped)
+        skipped: Counter[str] = Counter()
+        session = self._session = PulsarSession(self._url, self._topic, self._settings, skipped)
         try:
             await session.open(table.on_delivery, from_start=True)
             marker = await session.send(b"1", key=MARKER_KEY)
             self._watching = loop.create_task(self._watch(session, table))
             records = await table.snapshot(
-                marker,
-                stall_s_max=self._settings.open_timeout_s,
-                skipped=lambda: session.unreadable,
+                marker, stall_s_max=self._settings.open_timeout_s, skipped=skipped.total
             )
         except TimeoutError as exc:
             await self._abandon()
@@ -140,9 +136,6 @@ class PulsarPolicyStore:
 
     async def _abandon(self) -> None:
         """Leave the current session, if there is one."""
-        if self._table is not None:
-            self._dropped += self._table.dropped
-            self._table = None
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
@@ -172,7 +165,7 @@ class PulsarPolicyStore:
 
 
 class _Table:
-    """Stores deliveries until the snapshot is complete; delivers changes afterwards."""
+    """Puts deliveries into the inbox, and knows when those of the snapshot are there."""
 
     def __init__(
         self,
@@ -180,25 +173,20 @@ class _Table:
         changes: ChangeInbox,
         value_bytes_max: int = PAYLOAD_BYTES_MAX,
         snapshot_bytes_max: int = SNAPSHOT_BYTES_MAX,
+        *,
+        dropped: int = 0,
     ) -> None:
         self._loop = loop
         self._snapshot_bytes_max = snapshot_bytes_max
         self._changes = changes
         self._value_bytes_max = value_bytes_max
         self._lock = threading.Lock()
-        self._records: list[tuple[str, bytes]] = []
-        self._records_max = RECORDS_MAX
-        #: Bytes of the stored records.
-        self._bytes = 0
-        self._bytes_max = snapshot_bytes_max // 2
         #: Position of the last record.
         self.position: Position = (-1, -1, -1)
         self._marker: Position | None = None
         self._marker_read = asyncio.Event()
-        self._is_snapshot_taken = False
-        self._lost: ExchangeDown | None = None
-        #: Records that were dropped because of their size.
-        self.dropped = 0
+        #: Records that were dropped because of their size, those before this table included.
+        self.dropped = dropped
 
     def on_delivery(self, delivery: Delivery) -> None:
         """Add a record; in the reading thread."""
@@ -215,14 +203,13 @@ class _Table:
 
     def lose(self, error: ExchangeDown) -> None:
         """Raise this in the waiters for the snapshot or a change; on the loop."""
-        self._lost = error
-        self._marker_read.set()
         self._changes.close(error)
+        self._marker_read.set()
 
     async def snapshot(
         self, marker: Position, *, stall_s_max: float, skipped: Callable[[], int]
     ) -> list[tuple[str, bytes]]:
-        """The table with all records up to the marker; all later ones are changes.
+        """The table with all records up to the marker; those after what is returned are changes.
 
         Any record at or after the marker's position proves that it was passed, because another opener's marker
         may have replaced ours in a compaction meanwhile. A large table may take long.
@@ -249,34 +236,13 @@ class _Table:
                 before, seen = seen, (self.position, skipped())
                 if seen == before:
                     raise
-        if self._lost is not None:
-            raise self._lost
-        with self._lock:
-            self._is_snapshot_taken = True
-            records, self._records = self._records, []
-            return records
+        return self._changes.drain()
 
     def _apply(self, key: str, value: bytes) -> None:
-        if len(key) > KEY_CHARS_MAX or len(value) > self._value_bytes_max:
+        is_too_large = len(key) > KEY_CHARS_MAX or len(value) > self._value_bytes_max
+        # A change is never dropped: it would not come again.
+        is_full = self._changes.bytes > self._snapshot_bytes_max and not self._marker_read.is_set()
+        if is_too_large or is_full:
             self.dropped += 1
-            return
-        if self._is_snapshot_taken:
+        else:
             self._changes.put((key, value))
-            return
-        if self._bytes > self._snapshot_bytes_max:
-            self.dropped += 1
-            return
-        self._records.append((key, value))
-        self._bytes += len(key) + len(value)
-        if len(self._records) > self._records_max or self._bytes > self._bytes_max:
-            self._forget_superseded()
-
-    def _forget_superseded(self) -> None:
-        """Keep only the last record of each key in the older half, like a compaction."""
-        middle = len(self._records) // 2
-        older = last_changes(self._records[:middle])
-        self._records = [*older.items(), *self._records[middle:]]
-        # Twice, because otherwise every single record would scan a table of many keys again.
-        self._records_max = max(self._records_max, 2 * len(self._records))
-        self._bytes = sum(len(key) + len(value) for key, value in self._records)
-        self._bytes_max = max(self._bytes_max, self._bytes + self._snapshot_bytes_max // 8)

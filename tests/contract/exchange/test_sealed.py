@@ -14,6 +14,7 @@ import pytest
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SECRET_BYTES, SealSettings
+from rgd.ports.exchange import OVERFLOW, UNAUTHENTICATED
 from tests.contract.exchange.backends import (
     TIMEOUT_S,
     EmbeddedBackend,
@@ -60,10 +61,10 @@ async def test_messages_of_a_stranger_are_dropped_and_counted(
     await member.open()
     for payload in (b"", b"goodbye", bytes(24), bytes(100)):
         await stranger[0].publish(payload)
-    await until(lambda: member.unauthenticated == 4)
+    await until(lambda: member.dropped[UNAUTHENTICATED] == 4)
     await member.publish(b"ours")
     assert await hear(member, 1) == [b"ours"]
-    assert member.dropped == 0
+    assert member.dropped[OVERFLOW] == 0
 
 
 async def test_a_strangers_policies_are_neither_delivered_nor_read(

@@ -9,6 +9,7 @@ docs/decisions/0042-rgd-reads-pulsar-itself.md). What each of them is read as is
 import asyncio
 import contextlib
 import struct
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -96,7 +97,11 @@ async def test_while_batches_are_published_each_is_read_once_and_in_order(
     """The embedded broker sends entries of such a topic several times."""
     port = int(broker_backend.url.rpartition(":")[2])
     reader = PulsarReader(
-        broker_backend.url, broker_backend.policies, broker_backend.settings, from_start=True
+        broker_backend.url,
+        broker_backend.policies,
+        broker_backend.settings,
+        Counter(),
+        from_start=True,
     )
     read: list[tuple[int, int, int]] = []
     with contextlib.closing(reader):

@@ -17,8 +17,7 @@ async def main(folder: Path) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     url = await broker.ensure()
-    told = {"url": url, "pid": broker.pid, "is_owner": broker.is_owner}
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps({"url": url, "pid": broker.pid}) + "\n")
     sys.stdout.flush()
     async with asyncio.TaskGroup() as group:
         supervising = group.create_task(broker.supervise())

@@ -156,7 +156,7 @@ class UnacknowledgingStore(MemoryPolicyStore):
 
     @property
     def untold(self) -> bool:
-        return self._changes is not None and self._changes.pending > 0
+        return self._changes is not None and self._changes.bytes > 0
 
 
 async def test_a_record_that_is_read_back_needs_no_acknowledgement() -> None:

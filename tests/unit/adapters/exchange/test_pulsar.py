@@ -30,8 +30,6 @@ class PlayedSession:
     def __init__(self, *args: object) -> None:
         self.made.append(self)
         self.args = args
-        self.unauthenticated = 0
-        self.unreadable = 0
         self.credentials: Fingerprint = ()
         self.is_answered = False
         self.is_opened = False

@@ -6,6 +6,7 @@ broker's faults do (tests/contract/exchange/test_faults.py).
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +41,7 @@ class Reader(PulsarReader):
     """Opens at once, and raises when it reads."""
 
     def __init__(self, fault: Exception) -> None:
-        super().__init__(URL, TOPIC, PulsarSettings(), from_start=True)
+        super().__init__(URL, TOPIC, PulsarSettings(), Counter(), from_start=True)
         self.fault = fault
         self.is_closed = False
 
@@ -56,7 +57,7 @@ class Reader(PulsarReader):
 
 @pytest.fixture
 def session() -> PulsarSession:
-    return PulsarSession(URL, TOPIC, PulsarSettings())
+    return PulsarSession(URL, TOPIC, PulsarSettings(), Counter())
 
 
 async def lost_after(session: PulsarSession) -> str:
@@ -80,7 +81,9 @@ class EndedSession(PulsarSession):
 
 
 async def test_a_session_that_says_it_is_dead_is_a_table_that_is_lost() -> None:
-    assert "TopicTerminated" in await lost_after(EndedSession(URL, TOPIC, PulsarSettings()))
+    assert "TopicTerminated" in await lost_after(
+        EndedSession(URL, TOPIC, PulsarSettings(), Counter())
+    )
 
 
 async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
@@ -91,7 +94,7 @@ async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
         def fault(self) -> str:
             raise RuntimeError("can't start new thread")
 
-    assert "internal error" in await lost_after(NoThreads(URL, TOPIC, PulsarSettings()))
+    assert "internal error" in await lost_after(NoThreads(URL, TOPIC, PulsarSettings(), Counter()))
     assert "can't start new thread" in caplog.text
 
 

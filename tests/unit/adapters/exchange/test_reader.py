@@ -7,6 +7,7 @@ Brokers are played over real sockets, because one standalone Pulsar never redire
 import contextlib
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import COMMAND_BYTES, ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX, PulsarReader
 from rgd.errors import ConfigError
+from rgd.ports.exchange import UNREADABLE
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
     BaseCommand,
@@ -125,8 +127,11 @@ def brokers(count: int) -> Iterator[list[PlayedBroker]]:
             one.close()
 
 
-def reader_of(url: str, settings: PulsarSettings | None = None) -> PulsarReader:
-    return PulsarReader(url, TOPIC, settings or PulsarSettings(), from_start=False)
+def reader_of(
+    url: str, settings: PulsarSettings | None = None, dropped: Counter[str] | None = None
+) -> PulsarReader:
+    counts = Counter() if dropped is None else dropped
+    return PulsarReader(url, TOPIC, settings or PulsarSettings(), counts, from_start=False)
 
 
 def test_a_redirect_leads_to_the_broker_that_has_the_topic() -> None:
@@ -215,12 +220,13 @@ def message_of(ledger: int, entry: int) -> BaseCommand:
 
 def test_permits_go_back_for_what_cannot_be_read() -> None:
     unreadable = message_of(1, 1)
+    dropped: Counter[str] = Counter()
     with brokers(1) as (broker,):
-        reader = reader_of(broker.url)
+        reader = reader_of(broker.url, dropped=dropped)
         reader.open()
         broker.heard.clear()
         broker.send(framed(unreadable) * (RECEIVER_QUEUE_MAX // 2))
-        while reader.unreadable < RECEIVER_QUEUE_MAX // 2:
+        while dropped[UNREADABLE] < RECEIVER_QUEUE_MAX // 2:
             assert not list(reader.read(TIMEOUT_S))
         assert broker.wait_for(wire.FLOW).flow.messagePermits == RECEIVER_QUEUE_MAX // 2
         reader.close()
