@@ -36,6 +36,7 @@ from rgd.app.door_wiring import http_settings
 from rgd.app.logs import configure_logs
 from rgd.app.process import tune_interpreter
 from rgd.config.load import load_settings
+from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_records import LogReader
 from tests.support.memory_bus import MemoryBus, MemoryExchange
 from tests.support.whole_daemon import HttpServer, build
@@ -96,8 +97,8 @@ def most_rows(folder: Path) -> int:
     """Groups of the round that has most, over all its parts."""
     reader, rows = LogReader(), dict[int, set[str]]()
     for found in read_entries(folder / "log"):
-        record = reader.record(found.entry) if isinstance(found, LogEntry) else None
-        if record is not None:
+        record = reader.read(found.entry) if isinstance(found, LogEntry) else None
+        if isinstance(record, RoundRecord):
             rows.setdefault(record.sequence, set()).update(record.rows.usage.groups)
     return max((len(groups) for groups in rows.values()), default=0)
 

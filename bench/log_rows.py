@@ -88,11 +88,11 @@ def measure(_: argparse.Namespace) -> Figures:
 
     payload = written()
     entry = Entry("b", 1, 2, payload.data, payload.properties, unknown=payload.metadata)
-    assert LogReader().record(entry) == record
+    assert LogReader().read(entry) == record
     return {
         "bytes_per_row": round(len(payload.data) / GROUPS, 2),
         "encode_rows_per_s": round(GROUPS / best_s(written)),
-        "decode_rows_per_s": round(GROUPS / best_s(lambda: LogReader().record(entry))),
+        "decode_rows_per_s": round(GROUPS / best_s(lambda: LogReader().read(entry))),
     }
 
 

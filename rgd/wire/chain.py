@@ -488,11 +488,7 @@ def _check(rows: ShareColumns) -> None:
         raise Malformed(Reason.BAD_COLUMNS, f"kinds: expected {count} places below {len(KINDS)}")
     if rows.policies.shape != (count,) or rows.policies.max(initial=0) >= len(POLICIES):
         raise Malformed(Reason.BAD_NUMBER, f"policy: expected {count} places below {len(POLICIES)}")
-    _check_flags(rows.sent, count)
+    if rows.sent.shape != (count,):
+        raise Malformed(Reason.BAD_COLUMNS, f"sent: {rows.sent.shape} values for {count} rows")
     if len(rows.refused_by):
         checked(rows.refused_by, (count, len(REFUSED_BY), 2), "refused by level")
-
-
-def _check_flags(flags: Flags, count: int) -> None:
-    if flags.shape != (count,):
-        raise Malformed(Reason.BAD_COLUMNS, f"sent: {flags.shape} values for {count} rows")

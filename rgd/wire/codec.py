@@ -16,7 +16,6 @@ too large for one message is divided before (`rgd.core.exchange.report_parts`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, assert_never
 
 from rgd.core.exchange.columns import NO_USAGE, Codes, UsageColumns
@@ -62,13 +61,6 @@ _HEAD_SIZE: Final = 2
 _COLUMN_BYTES_MIN: Final = 512
 
 
-def in_order(message: Message) -> Message:
-    """The message with its rows ordered by group, as they are sent without a dictionary."""
-    if not isinstance(message, Report) or is_in_order(message.rows):
-        return message
-    return replace(message, rows=message.rows.in_order())
-
-
 def encode(message: Message, name_encoder: NameEncoder | None = None) -> bytes:
     """Encode a message; with the sender's dictionary, if it has one.
 
@@ -109,24 +101,18 @@ def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
     Raises:
         WireError: with the reason, whatever is wrong.
     """
-    body = data[_HEAD_SIZE:]
-    if _is_compressed(data):
-        body = decompressed(body, MESSAGE_MAX)
-    proto = parsed(usage_pb2.Message, body, "message")
-    return _message_of(proto, name_decoders or NameDecoders())
-
-
-def _is_compressed(data: bytes) -> bool:
-    """Whether a message's body is a zstd frame, by its head."""
     check_size("message", len(data), MESSAGE_MAX)
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
-    version, flags = data[0], data[1]
+    version, flags, body = data[0], data[1], data[_HEAD_SIZE:]
     if version != VERSION:
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
-    return flags == _FLAG_ZSTD
+    if flags == _FLAG_ZSTD:
+        body = decompressed(body, MESSAGE_MAX)
+    proto = parsed(usage_pb2.Message, body, "message")
+    return _message_of(proto, name_decoders or NameDecoders())
 
 
 def _proto_of(message: Message, name_encoder: NameEncoder | None) -> usage_pb2.Message:

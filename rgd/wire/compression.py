@@ -70,12 +70,13 @@ def _window_log(size: int) -> int:
     return min(max(size.bit_length(), _WINDOW_LOG_MIN), _WINDOW_LOG_MAX)
 
 
-def plain_size(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> int:
-    """How large a frame says that it becomes, in bytes.
+def decompressed(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> bytes:
+    """What a frame holds.
 
     Raises:
-        Malformed: it is no frame, does not say it, or says nothing.
-        Oversize: more than `limit`, or more than `RATIO_MAX` times the frame.
+        Malformed: it is no frame or damaged, does not say how large it becomes, says nothing, or lies about it.
+        Oversize: it says more than `limit`, or more than `ratio_max` times the frame.
+        TornFrame: it ends early.
     """
     try:
         size = zstd.get_frame_info(frame).decompressed_size
@@ -90,16 +91,6 @@ def plain_size(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> int:
         raise Oversize(
             f"message, decompressed from {len(frame)} bytes", size, ratio_max * len(frame)
         )
-    return size
-
-
-def decompressed(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> bytes:
-    """What a frame holds.
-
-    Raises:
-        WireError: as `plain_size`, or it is torn, damaged, or lies about its size.
-    """
-    size = plain_size(frame, limit, ratio_max=ratio_max)
     decompressor = zstd.ZstdDecompressor(
         options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX}
     )

@@ -100,11 +100,12 @@ def parts_of_policies(
     ]
 
 
-def write_policies(part: PolicyPart, proto: record_pb2.Policies) -> None:
-    """Write the policies of an entry."""
-    proto.keys.extend(key for key, _ in part.texts)
-    proto.values.extend(text for _, text in part.texts)
-    proto.changes, proto.left_out = part.is_change, part.left_out
+def written_policies(part: PolicyPart) -> record_pb2.Policies:
+    """The policies of an entry as they are written."""
+    keys, values = zip(*part.texts, strict=True) if part.texts else ((), ())
+    return record_pb2.Policies(
+        keys=keys, values=values, changes=part.is_change, left_out=part.left_out
+    )
 
 
 def read_texts(proto: record_pb2.Policies) -> tuple[tuple[str, str], ...]:

@@ -23,7 +23,7 @@ from rgd.wire.log_policies import (
     PolicyTexts,
     parts_of_policies,
     read_texts,
-    write_policies,
+    written_policies,
 )
 from rgd.wire.parts import check_size, parsed
 from rgd.wire.record import (
@@ -212,15 +212,6 @@ class LogReader:
             raise found
         return found.alone() if isinstance(found, LoggedRound) else found
 
-    def record(self, entry: Entry) -> RoundRecord | None:
-        """The round that the next entry holds; None: it holds none.
-
-        Raises:
-            UnknownVersion, WireError: as `read`.
-        """
-        found = self.read(entry)
-        return found if isinstance(found, RoundRecord) else None
-
 
 def tried(read: Callable[..., _T], *arguments: object) -> _T | WireError:
     """What a reader returns, or raises."""
@@ -244,16 +235,14 @@ def _parsed(entry: Entry) -> record_pb2.RoundRecord | PolicyPart | None:
 
 
 def _policies_proto(part: PolicyPart) -> record_pb2.RoundRecord:
-    proto = record_pb2.RoundRecord(
+    return record_pb2.RoundRecord(
         broker=check_broker(part.sender.broker),
         incarnation=part.sender.incarnation,
         policies_hash=check_count(part.policies_hash, "policies_hash"),
         part=part.part,
         parts=part.parts,
+        policies=written_policies(part),
     )
-    proto.policies.SetInParent()
-    write_policies(part, proto.policies)
-    return proto
 
 
 def _policies_part(proto: record_pb2.RoundRecord) -> PolicyPart:

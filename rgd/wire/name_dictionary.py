@@ -60,9 +60,8 @@ class NameEncoder:
         self._spare_names = spare_names
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
-        #: [numbers] whether its name was said since the last full state began, and how many were.
+        #: [numbers] whether its name was said since the last full state began.
         self._is_said: Flags = np.zeros(64, np.bool_)
-        self._said = 0
 
     def write(
         self, rows: UsageColumns, proto: usage_pb2.Report, span: Span | None = None
@@ -86,16 +85,15 @@ class NameEncoder:
         missing = {} if numbers is not None else self._missing(rows.groups)
         check_group_names(list(missing))
         known = len(self._names)
-        # What was said since the last full state began was in use then or later.
-        used = len(rows) if span == ALL_ROWS else max(len(rows), self._said)
         begins = span is not None and span.begin == 0
-        is_spare = begins and known > 2 * used + self._spare_names
+        # What was said since the last full state began was in use then or later.
+        said = 0 if span == ALL_ROWS or not begins else np.count_nonzero(self._is_said)
+        is_spare = begins and known > 2 * max(len(rows), said) + self._spare_names
         if is_spare or known + len(missing) > self._names_max:
             self._begin_next()
             missing = dict.fromkeys(rows.groups)
         if begins:
             self._is_said[:] = False
-            self._said = 0
         for group in missing:
             self._numbers[group] = len(self._names)
             self._names.append(group)
@@ -117,14 +115,12 @@ class NameEncoder:
         self._generation += 1
         self._numbers, self._names = {}, []
         self._is_said[:] = False
-        self._said = 0
 
     def _write_names(self, numbers: Ints, proto: usage_pb2.Report) -> None:
         """Write names: of a full report all that it uses, of others what was not said."""
         proto.names.numbering = self._generation
         unsaid = numbers[~self._is_said[numbers]]
         self._is_said[unsaid] = True
-        self._said += len(unsaid)
         told = numbers if proto.full else unsaid
         proto.names.groups.extend(self._names[number] for number in told.tolist())
         write_columns(proto.names, _NUMBERS, np.diff(told, prepend=0))

@@ -13,7 +13,7 @@ in the same way or refuses it.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Final
@@ -110,17 +110,15 @@ class _Version(Struct):
 
 #: What a record's JSON is read as; None is deleted.
 _Value = _Group | str | _LocalLimit | _Quotas | None
-_Shape = type[Group] | type[str] | type[LocalLimit] | type[BacklogQuotas]
+_Decode = Callable[[Raw], _Value]
 
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 _decode_record: Final = msgspec.json.Decoder(_Record).decode
 _decode_version: Final = msgspec.json.Decoder(_Version).decode
-_decode_value: Final[Mapping[_Shape, Callable[[Raw], _Value]]] = {
-    Group: msgspec.json.Decoder(_Group | None).decode,
-    str: msgspec.json.Decoder(str | None).decode,
-    LocalLimit: msgspec.json.Decoder(_LocalLimit | None).decode,
-    BacklogQuotas: msgspec.json.Decoder(_Quotas | None).decode,
-}
+_decode_group: Final[_Decode] = msgspec.json.Decoder(_Group | None).decode
+_decode_attachment: Final[_Decode] = msgspec.json.Decoder(str | None).decode
+_decode_limit: Final[_Decode] = msgspec.json.Decoder(_LocalLimit | None).decode
+_decode_quotas: Final[_Decode] = msgspec.json.Decoder(_Quotas | None).decode
 
 
 def encode_policy(record: PolicyRecord) -> bytes:
@@ -129,12 +127,11 @@ def encode_policy(record: PolicyRecord) -> bytes:
     Raises:
         WireError: the value does not belong to the key, or a name or number cannot be one.
     """
-    shape = _shape_of(record.key)
-    if record.value is not None and not isinstance(record.value, shape):
-        raise Malformed(Reason.BAD_STRUCTURE, f"policy: {record.key} cannot hold that value")
     value = Raw(_value_json(record.key, record.value))
     data = _encode(_Record(VERSION, record.revision, record.writer, value))
-    decode_policy(record.key, data)  # what could not be read back is not written
+    # What could not be read back is not written.
+    if decode_policy(record.key, data) != record:
+        raise Malformed(Reason.BAD_STRUCTURE, f"policy: {record.key} cannot hold that value")
     return data
 
 
@@ -144,13 +141,13 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
     Raises:
         WireError: with the reason, whatever is wrong.
     """
-    shape = _shape_of(key)
+    decode_value = _decoder_of(key)
     check_size("policy", len(data), POLICY_MAX)
     try:
         if (version := _decode_version(data).version) != VERSION:
             raise UnknownVersion("policy", version)
         record = _decode_record(data)
-        value = _value_of(key, _decode_value[shape](record.value))
+        value = _value_of(key, decode_value(record.value))
     except msgspec.ValidationError as exc:
         raise Malformed(Reason.BAD_STRUCTURE, f"policy: {exc}") from exc
     except (ValueError, RecursionError) as exc:
@@ -198,18 +195,18 @@ def hash_of_digests(total: int) -> int:
     return (total & _HASH_MASK) or 1
 
 
-def _shape_of(key: str) -> _Shape:
-    """What a key holds; checks the key."""
+def _decoder_of(key: str) -> _Decode:
+    """Reads what a key holds; checks the key."""
     check_size("policy key", len(key), KEY_CHARS_MAX)
     if key == records.LIMIT_BROKER:
-        return LocalLimit
-    for prefix, check, shape in _KEYS:
+        return _decode_limit
+    for prefix, check, decode_value in _KEYS:
         if key.startswith(prefix):
             try:
                 check(key.removeprefix(prefix))
             except InvalidName as exc:
                 raise Malformed(Reason.BAD_NAME, f"policy key: {exc}") from exc
-            return shape
+            return decode_value
     raise Malformed(Reason.BAD_NAME, "policy key: it starts with no prefix that is known")
 
 
@@ -222,19 +219,19 @@ def _check_subscription(name: str) -> None:
         raise InvalidName("topic: expected its % and | written as %25 and %7C")
 
 
-#: What each prefix is followed by, and what is kept there; no prefix begins another one.
-_KEYS: Final[tuple[tuple[str, Callable[[str], object], _Shape], ...]] = (
-    (records.GROUP, partial(names.check_entity, field="group"), Group),
-    (records.TENANT, partial(names.check_entity, field="tenant"), str),
-    (records.NAMESPACE, names.parse_namespace, str),
-    (records.TOPIC, names.parse_topic, str),
-    (records.LIMIT_NAMESPACE, names.parse_namespace, LocalLimit),
-    (records.LIMIT_TOPIC, names.parse_topic, LocalLimit),
-    (records.LIMIT_SUBSCRIPTION, _check_subscription, LocalLimit),
-    (records.LIMIT_NAMESPACE_SUBSCRIPTIONS, names.parse_namespace, LocalLimit),
-    (records.LIMIT_TOPIC_SUBSCRIPTIONS, names.parse_topic, LocalLimit),
-    (records.BACKLOG_NAMESPACE, names.parse_namespace, BacklogQuotas),
-    (records.BACKLOG_TOPIC, names.parse_topic, BacklogQuotas),
+#: What each prefix is followed by, and how what is kept there is read; no prefix begins another one.
+_KEYS: Final[tuple[tuple[str, Callable[[str], object], _Decode], ...]] = (
+    (records.GROUP, partial(names.check_entity, field="group"), _decode_group),
+    (records.TENANT, partial(names.check_entity, field="tenant"), _decode_attachment),
+    (records.NAMESPACE, names.parse_namespace, _decode_attachment),
+    (records.TOPIC, names.parse_topic, _decode_attachment),
+    (records.LIMIT_NAMESPACE, names.parse_namespace, _decode_limit),
+    (records.LIMIT_TOPIC, names.parse_topic, _decode_limit),
+    (records.LIMIT_SUBSCRIPTION, _check_subscription, _decode_limit),
+    (records.LIMIT_NAMESPACE_SUBSCRIPTIONS, names.parse_namespace, _decode_limit),
+    (records.LIMIT_TOPIC_SUBSCRIPTIONS, names.parse_topic, _decode_limit),
+    (records.BACKLOG_NAMESPACE, names.parse_namespace, _decode_quotas),
+    (records.BACKLOG_TOPIC, names.parse_topic, _decode_quotas),
 )
 
 

@@ -37,7 +37,8 @@ def records(folder: Path) -> list[RoundRecord]:
         if not isinstance(found, DamagedEntry)
     ]
     reader = LogReader()
-    return [record for entry in entries if (record := reader.record(entry)) is not None]
+    read = map(reader.read, entries)
+    return [record for record in read if isinstance(record, RoundRecord)]
 
 
 def plane_of(daemon: Daemon) -> psutil.Process:

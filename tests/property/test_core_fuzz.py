@@ -317,7 +317,7 @@ class Core(RuleBasedStateMachine):
     def check_record(self, record: RoundRecord) -> None:
         payload = self.log.encode(record)
         entry = Entry("b1", 1, 1, payload.data, payload.properties, unknown=payload.metadata)
-        assert self.reader.record(entry) == in_order(record)
+        assert self.reader.read(entry) == in_order(record)
 
     @invariant()
     def holds_its_laws(self) -> None:

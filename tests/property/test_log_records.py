@@ -156,10 +156,10 @@ def test_a_lost_entry_costs_no_more_than_up_to_the_next_key_record(
         if place in lost:
             continue
         if is_linked:
-            assert reader.record(entry) == values[place]
+            assert reader.read(entry) == values[place]
         else:
             with pytest.raises(WireError) as refused:
-                reader.record(entry)
+                reader.read(entry)
             assert refused.value.reason is Reason.UNLINKED
 
 
@@ -173,7 +173,7 @@ def test_entries_of_another_sort_do_not_put_a_key_record_out_of_reach() -> None:
     for place in range(CONTEXT_ENTRIES, len(logged), 5):
         reader, found = LogReader(), None
         for entry, _ in logged[place - CONTEXT_ENTRIES : place + 1]:
-            found = tried(reader.record, entry)
+            found = tried(reader.read, entry)
         assert found == logged[place][1]
 
 
@@ -196,7 +196,7 @@ def test_changed_bytes_are_refused_or_still_a_record(
     encoder, reader = LogEncoder(), LogReader()
     *before, last = [entry_of(encoder, one) for one in value]
     for entry in before:
-        reader.record(entry)
+        reader.read(entry)
     body = bytearray(plain_payload(last))
     for at, flip in flips:
         if body:
@@ -205,7 +205,7 @@ def test_changed_bytes_are_refused_or_still_a_record(
     found = tried(reader.read, changed)
     if isinstance(found, RoundRecord):
         again = LogEncoder()
-        assert LogReader().record(entry_of(again, found)) == in_order(found)
+        assert LogReader().read(entry_of(again, found)) == in_order(found)
 
 
 @pytest.mark.slow

@@ -152,7 +152,7 @@ def test_changed_reports_with_numbers_are_refused_or_sound_and_spoil_nobody_else
         if isinstance(value, Report):
             keys = list(zip(value.rows.groups, value.rows.kinds.tolist(), strict=True))
             assert len(set(keys)) == len(keys)
-            assert codec.decode(codec.encode(value)) == codec.in_order(value)
+            assert codec.decode(codec.encode(value)) == wire_values.in_order(value)
     if all(report.sender.broker != HONEST.sender.broker for report, *_ in frames):
         assert codec.decode(codec.encode(honest, other), name_decoders) == honest
 

@@ -14,8 +14,9 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.wire.codec import decode, encode, in_order
+from rgd.wire.codec import decode, encode
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from tests.support.wire_values import in_order
 
 GROUPS = [f"g{place}" for place in range(8)]
 
@@ -35,6 +36,7 @@ reports = st.builds(
     st.sampled_from([False, False, False, True]),
     st.integers(1, 1000),
 )
+
 #: What becomes of a message: lost, heard, heard twice, heard late.
 FATES = ["lost", "heard", "heard", "twice", "late"]
 

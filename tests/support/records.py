@@ -14,6 +14,6 @@ def encoded(record: RoundRecord) -> bytes:
 
 def decoded(payload: bytes) -> RoundRecord:
     """What it is read as."""
-    record = LogReader().record(Entry("b", 1, 2, payload, RECORD_PROPERTIES))
-    assert record is not None
+    record = LogReader().read(Entry("b", 1, 2, payload, RECORD_PROPERTIES))
+    assert isinstance(record, RoundRecord)
     return record

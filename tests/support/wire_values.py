@@ -45,6 +45,7 @@ from rgd.core.shares.model import PPM
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
+from rgd.wire.keys import is_in_order
 from tests.support.columns import shares_of
 
 U64_MAX = (1 << 64) - 1
@@ -250,3 +251,10 @@ def policy_records(draw: st.DrawFn) -> PolicyRecord:
         name = draw(names)
     value = draw(st.none() | values)
     return PolicyRecord(prefix + name, draw(revisions), draw(printable), value)
+
+
+def in_order(message: Message) -> Message:
+    """The message with its rows ordered by group, as they are sent without a dictionary."""
+    if not isinstance(message, Report) or is_in_order(message.rows):
+        return message
+    return replace(message, rows=message.rows.in_order())

@@ -19,7 +19,7 @@ from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.usage_pb2 import Message as MessageProto
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
 from tests.support.cases import cases, refused
-from tests.support.wire_values import varints
+from tests.support.wire_values import in_order, varints
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -55,7 +55,7 @@ def report_of(*rows: UsageRow) -> Report:
     },
 )
 def test_each_message_comes_back(message: Message) -> None:
-    assert codec.decode(codec.encode(message)) == codec.in_order(message)
+    assert codec.decode(codec.encode(message)) == in_order(message)
 
 
 def test_a_heartbeat_is_under_100_bytes() -> None:

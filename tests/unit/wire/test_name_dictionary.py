@@ -14,12 +14,12 @@ from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import usage_pb2
-from rgd.wire.codec import decode, encode, in_order
+from rgd.wire.codec import decode, encode
 from rgd.wire.errors import Reason
 from rgd.wire.name_dictionary import NAMES_MAX, NameDecoders, NameEncoder
 from tests.support.cases import refused
 from tests.support.there import there
-from tests.support.wire_values import varints
+from tests.support.wire_values import in_order, varints
 
 ME = Sender("b1", 7)
 

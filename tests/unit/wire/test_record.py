@@ -52,13 +52,13 @@ RECORD = RoundRecord(
 
 def test_a_record_comes_back_through_an_entry() -> None:
     entry = Entry("b1", 1, 2, encoded(RECORD), record.RECORD_PROPERTIES)
-    assert LogReader().record(decode_entry(encode_entry(entry))) == RECORD
+    assert LogReader().read(decode_entry(encode_entry(entry))) == RECORD
 
 
 @pytest.mark.parametrize("version", ["3", "", "x" * 500])
 def test_a_record_of_an_unknown_version_is_refused(version: str) -> None:
     with pytest.raises(UnknownVersion) as caught:
-        LogReader().record(Entry("p", 1, 2, b"", ((record.RECORD_PROPERTY, version),)))
+        LogReader().read(Entry("p", 1, 2, b"", ((record.RECORD_PROPERTY, version),)))
     assert caught.value.reason is Reason.UNKNOWN_VERSION
     assert len(str(caught.value)) < 100
 

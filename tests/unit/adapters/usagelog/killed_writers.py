@@ -136,8 +136,8 @@ def check(folder: Path, synced_index: int) -> int:
     for item in read_entries(folder):
         assert not isinstance(item, DamagedEntry), item
         assert item.entry.index == count
-        record = reader.record(item.entry)
-        assert record is not None
+        record = reader.read(item.entry)
+        assert isinstance(record, RoundRecord)
         # A sync that fails counts as a loss, which later records say.
         assert replace(record, lost=0) == round_of(count)
         count += 1
