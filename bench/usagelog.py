@@ -159,7 +159,7 @@ async def always(folder: Path) -> Figures:
 async def fill(folder: Path) -> int:
     """Fill one segment of the default size; how many entries it took."""
     payload = random.Random(1).randbytes(PAYLOAD_BYTES)
-    log = make_log(folder, replace(DEFAULT, fsync=Fsync.NEVER, segment_age_s=1e9))
+    log = make_log(folder, replace(DEFAULT, fsync=Fsync.NEVER, segment_age_ms=10**12))
     await log.open()
     count = DEFAULT.segment_bytes // (PAYLOAD_BYTES + 80)
     for number in range(count):
@@ -303,7 +303,7 @@ def writer_figures(folder: Path, what: str, payload_bytes: int, count: int) -> F
 def open_figures(folder: Path) -> Figures:
     """Opening a log of many segments, to opening one that has the last of them alone."""
     payload = random.Random(1).randbytes(OPEN_PAYLOAD_BYTES)
-    roomy = replace(DEFAULT, fsync=Fsync.NEVER, limits=Limits(), segment_age_s=1e9)
+    roomy = replace(DEFAULT, fsync=Fsync.NEVER, limits=Limits(), segment_age_ms=10**12)
     appender = Appender(folder / "many", roomy, broker="bench")
     appender.resume()
     batch_bytes = BATCH * OPEN_PAYLOAD_BYTES

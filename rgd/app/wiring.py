@@ -183,7 +183,7 @@ def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> Segmente
         _log_settings(settings),
         broker=settings.broker.name,
         clock=clock.now,
-        on_alarm=_tell_log_alarm,
+        on_alarm=partial(_tell_log_alarm, folder),
         on_trimmed=partial(_tell_log_trimmed, folder),
     )
 
@@ -191,7 +191,7 @@ def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> Segmente
 def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
-        segment_age_s=settings.log.segment_age_s,
+        segment_age_ms=round(settings.log.segment_age_s * 1000),
         limits=log_limits(settings.log),
         interceptors=settings.log.interceptors,
         own_interceptors=load_interceptors(settings.log.own_interceptors),
@@ -200,12 +200,12 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     )
 
 
-def _tell_log_alarm(alarm: LogAlarm) -> None:
+def _tell_log_alarm(folder: Path, alarm: LogAlarm) -> None:
     if alarm.trouble is None:
-        _log.info("usage log goes on", folder=str(alarm.folder), lost=alarm.lost)
+        _log.info("usage log goes on", folder=str(folder), lost=alarm.lost)
     else:
         # A full disk stops logging, never limiting.
-        _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
+        _log.error("usage log stopped", folder=str(folder), reason=alarm.trouble)
 
 
 def _tell_log_trimmed(folder: Path, removal: Removal) -> None:

@@ -9,8 +9,9 @@ complete entry; it is the only code in this project that skips damage.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
+from rgd.storage.ranges import Ranges
 from rgd.wire.errors import TornFrame, WireError
 from rgd.wire.frame import (
     BROKER_METADATA_MAX,
@@ -24,18 +25,8 @@ from rgd.wire.segment import LENGTH_SIZE, Found, SegmentReader, Stored, decode_l
 CHUNK_BYTES: Final = 1 << 20
 
 
-class RangeReader(Protocol):
-    """A segment that is no file: its bytes by offset. Raises what its place raises."""
-
-    def read(self, size: int, offset: int) -> bytes:
-        """At most `size` bytes from `offset` on; fewer where the segment ends."""
-
-    def size(self) -> int:
-        """All of its bytes."""
-
-
-#: A segment that can be read: a file's descriptor, or what reads like one.
-Readable = int | RangeReader
+#: A segment that can be read: a file's descriptor, or what is fetched, which raises what its place raises.
+Readable = int | Ranges
 
 
 def pread(source: Readable, size: int, offset: int) -> bytes:

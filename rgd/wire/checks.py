@@ -51,7 +51,9 @@ def check_groups(names: Sequence[str]) -> None:
 
 def check_group_names(names: Sequence[str]) -> None:
     """Refuse names that are not groups', thousands at a time."""
-    if not _are_groups(names):
+    lines = "\n".join((*names, ""))
+    is_sized = max(map(len, names), default=0) <= NAME_MAX and lines.count("\n") == len(names)
+    if not (is_sized and _GROUPS.fullmatch(lines)):
         for name in names:
             check_group(name)
 
@@ -102,13 +104,3 @@ def _check_printable(name: str, what: str) -> str:
     if not _PRINTABLE.fullmatch(name):
         raise Malformed(Reason.BAD_NAME, f"{what}: expected 1 to {NAME_MAX} printable characters")
     return name
-
-
-def _are_groups(names: Sequence[str]) -> bool:
-    """Whether each name may be a group's, by one look at all of them."""
-    lines = "\n".join((*names, ""))
-    return (
-        max(map(len, names), default=0) <= NAME_MAX
-        and lines.count("\n") == len(names)
-        and _GROUPS.fullmatch(lines) is not None
-    )

@@ -41,10 +41,9 @@ def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
     if count == 1:
         yield record
         return
-    nothing = (0, 0)
     # What is counted in all, not by group, is in the first part only: readers add up.
     counted = replace(record, ungoverned=0, unknown_granted=0, unknown_refused=0)
-    for part, (of_rows, of_peers) in enumerate(zip_longest(rows, peers, fillvalue=nothing), 1):
+    for part, (of_rows, of_peers) in enumerate(zip_longest(rows, peers, fillvalue=(0, 0)), 1):
         yield replace(
             record if part == 1 else counted,
             rows=record.rows.take(slice(*of_rows)),

@@ -52,7 +52,7 @@ def write_sequences(layouts: Sequence[Sequence[int]], proto: usage_pb2.Report) -
 def read_sequences(layouts: Sequence[usage_pb2.Layout]) -> tuple[tuple[int, ...], ...]:
     """Read the sequences of each layout: a number for each of its shards."""
     check_size("layouts", len(layouts), LAYOUTS_MAX)
-    return tuple(_read_layout(layout) for layout in layouts)
+    return tuple(map(_read_layout, layouts))
 
 
 def _read_layout(layout: usage_pb2.Layout) -> tuple[int, ...]:

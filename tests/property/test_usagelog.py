@@ -59,7 +59,7 @@ class AnyHistory(RuleBasedStateMachine):
     @initialize(segment_bytes=segment_sizes)
     def begin(self, segment_bytes: int) -> None:
         self.settings = UsageLogSettings(
-            fsync=Fsync.NEVER, segment_bytes=segment_bytes, segment_age_s=10
+            fsync=Fsync.NEVER, segment_bytes=segment_bytes, segment_age_ms=10_000
         )
         self.open()
 
@@ -83,7 +83,7 @@ class AnyHistory(RuleBasedStateMachine):
     def restart(self, segment_bytes: int) -> None:
         self.appender.close()
         self.settings = UsageLogSettings(
-            fsync=Fsync.NEVER, segment_bytes=segment_bytes, segment_age_s=10
+            fsync=Fsync.NEVER, segment_bytes=segment_bytes, segment_age_ms=10_000
         )
         self.open()
 

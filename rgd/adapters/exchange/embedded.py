@@ -176,13 +176,13 @@ class EmbeddedBroker:
             await process.stop()
             raise
         self._port = port
-        self._started_at_s = self._now_s()
+        self._started_at_s = asyncio.get_running_loop().time()
         self._folder.write_record(BrokerRecord(port, process.pid, is_ready=True))
 
     async def _restart(self) -> None:
         """Restart it on its port after the current pause."""
         assert self._port is not None, "ensure() comes first"
-        if self._now_s() - self._started_at_s >= STEADY_S:
+        if asyncio.get_running_loop().time() - self._started_at_s >= STEADY_S:
             self._backoff.reset()
         await self._pause(self._backoff.next_s())
         async with self._changing:
@@ -200,9 +200,6 @@ class EmbeddedBroker:
             if self._port is not None and has_folder:
                 self._folder.write_record(BrokerRecord(self._port, 0, is_ready=False))
         self._folder.unlock()
-
-    def _now_s(self) -> float:
-        return asyncio.get_running_loop().time()
 
     async def _pause(self, pause_s: float) -> None:
         try:

@@ -74,7 +74,8 @@ class EmbeddedFolder:
             os.close(lock_fd)
             return False
         self._lock_fd = lock_fd
-        self._make_secret()
+        if not self.secret.exists():
+            replace_file(self.secret, secrets.token_bytes(SECRET_BYTES), 0o600)
         return True
 
     def is_lock_gone(self) -> bool:
@@ -105,11 +106,6 @@ class EmbeddedFolder:
                     "or name one below it, which is then made",
                 )
             )
-
-    def _make_secret(self) -> None:
-        """Create the secret at the first start; only the owner does."""
-        if not self.secret.exists():
-            replace_file(self.secret, secrets.token_bytes(SECRET_BYTES), 0o600)
 
     def read_record(self) -> BrokerRecord | None:
         """The record of the current or last owner; None if there is no readable one."""

@@ -103,12 +103,9 @@ class BrokerProcess:
                 start_new_session=True,
                 umask=0o077,  # what it keeps is for its user
             )
+        self.pid = self._process.pid
         self._folder = folder
         self._port = port
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def has_ended(self) -> bool:
         """Whether it has ended, for any reason."""

@@ -175,11 +175,10 @@ class PulsarConnection:
             client_version=wire.CLIENT_VERSION,
             protocol_version=wire.PROTOCOL_VERSION,
             feature_flags=FeatureFlags(supports_auth_refresh=True),
+            auth_method_name=method,
+            auth_data=secret,
+            proxy_to_broker_url=broker or None,
         )
-        if method:
-            connect.auth_method_name, connect.auth_data = method, secret
-        if broker:
-            connect.proxy_to_broker_url = broker
         self.send(BaseCommand(type=wire.CONNECT, connect=connect))
         self.answer(wire.CONNECTED)
 
@@ -207,11 +206,11 @@ class PulsarConnection:
         self.send(BaseCommand(type=wire.AUTH_RESPONSE, authResponse=response))
 
 
-def _authentication(settings: PulsarSettings) -> tuple[str, bytes]:
-    """Pulsar's name of the method, and what it sends; "" without authentication."""
+def _authentication(settings: PulsarSettings) -> tuple[str | None, bytes | None]:
+    """Pulsar's name of the method, and what it sends; None without authentication."""
     if settings.token_file is not None:
         return "token", read_token(settings.token_file, "exchange.token_file").encode()
-    return ("tls" if settings.tls_cert is not None else ""), b""
+    return (None, None) if settings.tls_cert is None else ("tls", b"")
 
 
 def _connected(address: Address, settings: PulsarSettings) -> socket.socket:

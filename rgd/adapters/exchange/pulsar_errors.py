@@ -10,6 +10,7 @@ The client uses the same names for exceptions and for results of a send (`Timeou
 import re
 from typing import Final
 
+from rgd.core.policies.names import namespace_of_topic
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
 
@@ -53,7 +54,7 @@ def translate(fault: str, *, url: str, topic: str, reason: str = "", needs: str 
             Fault("settings", "exchange.topic", f"not a topic: {topic!r}; {expected}")
         )
     said = f"{fault} ({reason})" if reason else fault
-    namespace = namespace_of(topic)
+    namespace = namespace_of_topic(topic)
     if fault == "TopicNotFound":
         remedy = (
             f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
@@ -90,11 +91,6 @@ def invalid_url(url: str, reason: str) -> ConfigError:
     return ConfigError(
         Fault("settings", "exchange.url", f"not a Pulsar URL: {url!r} ({reason}); {expected}")
     )
-
-
-def namespace_of(topic: str) -> str:
-    """`public/rgd` of `persistent://public/rgd/policies`."""
-    return "/".join(topic.partition("://")[2].split("/")[:2])
 
 
 def namespace_commands(namespace: str) -> str:

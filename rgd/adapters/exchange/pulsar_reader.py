@@ -17,6 +17,7 @@ import threading
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterator
+from itertools import count
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -114,7 +115,7 @@ class PulsarReader:
         self._permits = 0
         #: The last entry (ledger, entry) of a topic that is read from its start.
         self._last = _BEFORE_ALL
-        self._request_id = 0
+        self._request_ids = count(1)
 
     def open(self) -> None:
         """Join the topic; takes a few times the open timeout at most, whatever brokers answer.
@@ -202,13 +203,13 @@ class PulsarReader:
 
     def _skip(self, reason: str) -> None:
         self._dropped[UNREADABLE] += 1
-        count = self._dropped[UNREADABLE]
+        skipped = self._dropped[UNREADABLE]
         text = "%s: %d unreadable messages were skipped, the last because: %s"
-        warn_of_some(count, text, self._topic, count, reason)
+        warn_of_some(skipped, text, self._topic, skipped, reason)
 
-    def _return_permits(self, connection: PulsarConnection, count: int) -> None:
+    def _return_permits(self, connection: PulsarConnection, permits: int) -> None:
         """Let the broker send more, in portions."""
-        self._permits += count
+        self._permits += permits
         if self._permits >= RECEIVER_QUEUE_MAX // 2:
             self._flow(connection, self._permits)
             self._permits = 0
@@ -248,7 +249,7 @@ class PulsarReader:
             subscription=f"rgd-{uuid.uuid4().hex}-reader",
             subType=0,
             consumer_id=_CONSUMER_ID,
-            request_id=self._next_request(),
+            request_id=next(self._request_ids),
             durable=False,
             start_message_id=wire.EARLIEST if self._from_start else wire.LATEST,
             read_compacted=self._from_start,
@@ -267,11 +268,13 @@ class PulsarReader:
         most = self._settings.redirects_max
         for _ in range(most):
             try:
-                self._check_time(deadline)
-                found = self._lookup(connection, is_authoritative=is_authoritative)
-                target = _target(found, connection.address)
-                if target != connection.address or found.proxy_through_service_url:
-                    former, connection = connection, self._towards(connection, found, target)
+                found = self._lookup(connection, deadline, is_authoritative=is_authoritative)
+                address, broker = _target(found, connection.address), ""
+                if found.proxy_through_service_url:
+                    address, broker = connection.address, address.authority
+                if broker or address != connection.address:
+                    former = connection
+                    connection = PulsarConnection(address, self._settings, broker)
                     former.close()
             except BaseException:
                 connection.close()
@@ -282,32 +285,24 @@ class PulsarReader:
         connection.close()
         raise Refused("BrokerMetadataError", f"more than {most} redirects")
 
-    def _check_time(self, deadline: Deadline) -> None:
+    def _lookup(
+        self, connection: PulsarConnection, deadline: Deadline, *, is_authoritative: bool
+    ) -> CommandLookupTopicResponse:
         if self._closing.is_set():
             raise ConnectionLost("closed meanwhile")
         if deadline.is_over:
             raise Refused("Timeout", "lookups lead on for too long")
-
-    def _lookup(
-        self, connection: PulsarConnection, *, is_authoritative: bool
-    ) -> CommandLookupTopicResponse:
         lookup = CommandLookupTopic(
-            topic=self._topic, request_id=self._next_request(), authoritative=is_authoritative
+            topic=self._topic,
+            request_id=next(self._request_ids),
+            authoritative=is_authoritative,
+            advertised_listener_name=self._settings.listener_name,
         )
-        if self._settings.listener_name is not None:
-            lookup.advertised_listener_name = self._settings.listener_name
         connection.send(BaseCommand(type=wire.LOOKUP, lookupTopic=lookup))
         found = connection.answer(wire.LOOKUP_RESPONSE).lookupTopicResponse
         if found.response not in {wire.REDIRECT, wire.OWNER}:
             raise Refused.by(found.error, found.message)
         return found
-
-    def _towards(
-        self, connection: PulsarConnection, found: CommandLookupTopicResponse, target: Address
-    ) -> PulsarConnection:
-        if found.proxy_through_service_url:
-            return PulsarConnection(connection.address, self._settings, target.authority)
-        return PulsarConnection(target, self._settings)
 
     def _any_of_service(self) -> PulsarConnection:
         """A connection to one of the URL's brokers, another one first after each loss."""
@@ -318,10 +313,6 @@ class PulsarReader:
             except ConnectionLost as lost:
                 LOGGER.info("%s: %s", self._topic, lost)
         return PulsarConnection(self._service[-1], self._settings)
-
-    def _next_request(self) -> int:
-        self._request_id += 1
-        return self._request_id
 
 
 def _target(found: CommandLookupTopicResponse, asked: Address) -> Address:

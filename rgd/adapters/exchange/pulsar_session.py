@@ -146,8 +146,7 @@ class PulsarSession:
         try:
             await loop.run_in_executor(_opening, self._open, listener, from_start)
         except pulsar.PulsarException as exc:
-            fault = type(exc).__name__
-            raise translate(fault, url=self._url, topic=self._topic) from exc
+            raise self._refused(type(exc).__name__, "") from exc
 
     async def send(self, payload: bytes, *, key: str | None = None) -> Position:
         """Publish, in the order of the calls; returns the message's position once the broker has answered.

@@ -3,13 +3,12 @@
 Law: a look changes nothing, and reads headers only. Checking them is `verifying`'s business.
 """
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
-from rgd.adapters.usagelog.files import Segment, list_logs, list_segments
+from rgd.adapters.usagelog.errors import LogUnreadable
+from rgd.adapters.usagelog.files import list_logs, list_segments
 from rgd.adapters.usagelog.sources import tier_at
 from rgd.adapters.usagelog.trimming import facts_of
 from rgd.storage.manifest import ClosedSegment
@@ -39,31 +38,16 @@ def segments_at(place: str) -> Iterator[SegmentFacts]:
         for tier in tiers:
             yield from _of_tier(tier)
         return
-    path = Path(place)
-    if not path.is_dir():
-        raise LogNotFound(path)
-    for folder in list_logs(path):
+    for folder in list_logs(Path(place)):
         for segment in list_segments(folder):
-            # Retention or the uploader may delete it just now.
-            with contextlib.suppress(FileNotFoundError):
-                yield _of_file(segment)
-
-
-def _of_file(segment: Segment) -> SegmentFacts:
-    """A segment on disk.
-
-    Raises:
-        FileNotFoundError: it is gone.
-        LogUnreadable: it cannot be read.
-    """
-    try:
-        facts = replace(facts_of(segment), size=segment.path.stat().st_size)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise LogUnreadable(segment.path, error) from error
-    state = "open" if segment.end is None else "closed"
-    return SegmentFacts(**asdict(facts), log=str(segment.path.parent), state=state)
+            try:
+                facts = replace(facts_of(segment), size=segment.path.stat().st_size)
+            except FileNotFoundError:
+                continue  # Retention or the uploader deleted it just now.
+            except OSError as error:
+                raise LogUnreadable(segment.path, error) from error
+            state = "open" if segment.end is None else "closed"
+            yield SegmentFacts(**asdict(facts), log=str(folder), state=state)
 
 
 def _of_tier(tier: LogTier) -> Iterator[SegmentFacts]:

@@ -8,14 +8,11 @@ import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from rgd.adapters.usagelog.index import MARK_EVERY, marks_of, replace_marks
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.storage.headers import Header
 from rgd.storage.marks import Mark
-
-_MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class OpenSegment:
         """
         first = entry.timestamp if self.first_timestamp is None else self.first_timestamp
         fits = (
-            entry.timestamp - first < settings.segment_age_s * _MS_PER_S
+            entry.timestamp - first < settings.segment_age_ms
             and self.size + len(entry.stored) <= settings.segment_bytes
         )
         return fits or not self.has_offered

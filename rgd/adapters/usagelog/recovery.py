@@ -9,6 +9,7 @@ Only the last segment's part after its last true mark is read, so it takes the s
 for a large log as for a small one. Without an index the last segment is read once.
 """
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
-from rgd.storage.headers import Header, header_at, header_of, read_chunks, read_found
+from rgd.storage.headers import header_at, header_of, read_chunks, read_found
 from rgd.storage.marks import true_marks
 from rgd.wire.errors import WireError
 from rgd.wire.segment import Damaged, Stored, Torn
@@ -110,16 +111,10 @@ def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
     # Damaged entries keep their indexes, as far as these can be read. A segment with only damage counts as
     # at least one entry, because the next segment must not have its name.
     offset, counted = scan.trailing.offset, next_index
-    while (header := _header_or_none(descriptor, offset)) is not None and header.index == counted:
-        offset, counted = header.end, counted + 1
+    with contextlib.suppress(WireError):
+        while (header := header_at(descriptor, offset)).index == counted:
+            offset, counted = header.end, counted + 1
     return max(counted, segment.first_index + 1)
-
-
-def _header_or_none(descriptor: int, offset: int) -> Header | None:
-    try:
-        return header_at(descriptor, offset)
-    except WireError:
-        return None
 
 
 def _last_of(segments: list[Segment]) -> Stored | None:

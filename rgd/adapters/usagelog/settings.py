@@ -17,7 +17,7 @@ class UsageLogSettings:
     #: An entry that would make its segment larger begins a new one.
     segment_bytes: int = 64 << 20
     #: An entry that is this much later than the segment's first begins a new one.
-    segment_age_s: float = 3600
+    segment_age_ms: int = 3_600_000
     #: What is kept on disk.
     limits: Limits = field(default_factory=Limits)
     fsync: Fsync = Fsync.INTERVAL

@@ -53,9 +53,6 @@ CURSOR: Final = "tier"
 #: A step that takes longer hangs: twice the longest request, because a segment has several.
 STUCK_S: Final = 2 * TIMEOUT_S
 
-_MS_PER_S: Final = 1000
-_NO_CURSORS: Final[Callable[[], Mapping[str, int]]] = dict
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSettings:
@@ -144,19 +141,15 @@ class Uploader:
         folder.mkdir(parents=True, exist_ok=True)
         self.counts = _Counts()
         #: Of each reader the index of the first entry that it has not read: they hold back deletion.
-        self.cursors: Callable[[], Mapping[str, int]] = _NO_CURSORS
+        self.cursors: Callable[[], Mapping[str, int]] = dict
         self._folder = folder
         self._settings = settings
-        self._closed = parts.closed
-        self._clock = parts.clock
-        self._backoff = parts.backoff
-        self._on_event = parts.on_event
+        self._parts = parts
         #: What the tier holds, as far as is known, and the stored state that was found damaged.
         self.state, self.set_aside = load_state(folder, canonical(parts.objects.place), new_log)
         prefix = f"{settings.name}/{folder.name}/{self.state.log}"
         #: Where the log is in the tier.
         self.tier = LogTier(parts.objects, prefix, self.state.identity)
-        self._reading = parts.reading or parts.objects
         #: Whether the state on disk is older than the one here.
         self._is_unstored = False
         self._trouble: str | None = None
@@ -183,13 +176,15 @@ class Uploader:
 
     def tier_to_read(self) -> LogTier:
         """The same for readers."""
-        return LogTier(self._reading, self.tier.prefix, self.tier.identity)
+        return LogTier(
+            self._parts.reading or self._parts.objects, self.tier.prefix, self.tier.identity
+        )
 
     @property
     def trouble(self) -> str | None:
         """Why nothing goes up, in words; None: as far as is known, all is well."""
         since = self._asking_since
-        asking_s = 0.0 if since is None else (self._clock() - since) / NS_PER_S
+        asking_s = 0.0 if since is None else (self._parts.clock() - since) / NS_PER_S
         if asking_s > STUCK_S:
             return f"{self.tier.objects.place}: expected an answer, waiting since {asking_s:.0f} s"
         return self._trouble
@@ -198,7 +193,7 @@ class Uploader:
         """The lag now, without waiting for anything; None once the log is closed."""
         if self._stopping.is_set():
             return None
-        closed, state = self._closed(), self.state
+        closed, state = self._parts.closed(), self.state
         return lag_of(state, closed, self._due(state, closed), now_ms)
 
     def start(self) -> None:
@@ -260,15 +255,15 @@ class Uploader:
                 self.cycle()
             except Exception as error:  # noqa: BLE001 -- a bug here must not end the uploading for ever
                 self._fail(error)
-                self._stopping.wait(self._backoff.next_s())
+                self._stopping.wait(self._parts.backoff.next_s())
             else:
-                self._backoff.reset()
+                self._parts.backoff.reset()
                 self._recover()
                 self._wake.wait(0 if is_last else self._pause_s())
 
     def _carry(self) -> Iterator[TieredSegment | None]:
         """Upload what the tier does not hold; None: one that is not on disk any more."""
-        closed = self._closed()
+        closed = self._parts.closed()
         with self._asking(is_copying=True):
             self._look(closed)
         # Until all of it is done, it is not known what is there.
@@ -284,7 +279,7 @@ class Uploader:
     @contextlib.contextmanager
     def _asking(self, *, is_copying: bool) -> Iterator[None]:
         """Note since when the tier is asked, so that a request that hangs can be told, and what failed."""
-        self._asking_since = self._clock()
+        self._asking_since = self._parts.clock()
         try:
             yield
         except Exception:
@@ -350,7 +345,7 @@ class Uploader:
         # It may have vanished meanwhile, and parts of it may be below the mount point.
         self.tier.check()
         self._set(self.state.with_uploaded(uploaded))
-        now = self._clock()
+        now = self._parts.clock()
         self._uploaded_at[segment.first_index] = now
         self.counts.uploaded_segments += 1
         self.counts.uploaded_bytes += len(data)
@@ -360,12 +355,12 @@ class Uploader:
 
     def _drop_local(self) -> None:
         """Delete from the disk what the tier has for long enough."""
-        now = self._clock()
+        now = self._parts.clock()
         tiered = {one.first_index for one in (*self.state.segments, *self.state.marked)}
         # The log goes on from its newest segment.
         newest = list_segments(self._folder)[-1:]
         tiered -= {one.first_index for one in newest}
-        there = [one for one in self._closed() if one.first_index in tiered]
+        there = [one for one in self._parts.closed() if one.first_index in tiered]
         self._uploaded_at = {
             one.first_index: self._uploaded_at.get(one.first_index, now) for one in there
         }
@@ -380,12 +375,12 @@ class Uploader:
 
     def _delete(self) -> None:
         """Mark what retention gives up, and delete what was marked long enough ago."""
-        now = self._clock()
-        for segment in self._due(self.state, self._closed()):
+        now = self._parts.clock()
+        for segment in self._due(self.state, self._parts.closed()):
             self.tier.mark(segment.first_index)
             self._marked_at[segment.first_index] = now
             self._set(self.state.with_marked(segment))
-            self._on_event(TierDeleted(segment))
+            self._parts.on_event(TierDeleted(segment))
         for first_index in self._remnants:
             self.tier.delete(first_index)
         self._remnants = frozenset()
@@ -403,7 +398,7 @@ class Uploader:
     def _due(self, state: TierState, closed: Sequence[ClosedSegment]) -> list[TieredSegment]:
         """The segments of the tier that retention gives up and that are not marked yet."""
         line = [*state.segments, *state.waiting(closed)]
-        ages = self._ages.at(line, self._clock())[: len(state.segments)]
+        ages = self._ages.at(line, self._parts.clock())[: len(state.segments)]
         limits = replace(self._settings.limits, local_bytes=None)
         gone = removals(state.segments, ages, limits, cursors=self.cursors())
         # They leave oldest first.
@@ -419,12 +414,12 @@ class Uploader:
 
     def _pause_s(self) -> float:
         """Until something may be due; being woken comes before."""
-        now = self._clock()
+        now = self._parts.clock()
         return min([self._settings.look_every_s, *((at - now) / NS_PER_S for at in self._due_at)])
 
     def _rest(self) -> None:
         """Wait as the bandwidth limit demands."""
-        while (left := self._upload_at - self._clock()) > 0:
+        while (left := self._upload_at - self._parts.clock()) > 0:
             if self._stopping.wait(left / NS_PER_S):
                 return
 
@@ -434,12 +429,12 @@ class Uploader:
         is_foreseen = isinstance(error, (RgdError, OSError))
         self._trouble = str(error) if is_foreseen else f"the uploader broke: {error!r}"
         if is_new:
-            self._on_event(TierAlarm(self.tier.objects.place, self._trouble))
+            self._parts.on_event(TierAlarm(self.tier.objects.place, self._trouble))
 
     def _recover(self) -> None:
         if self._trouble is not None:
             self._trouble = None
-            self._on_event(TierAlarm(self.tier.objects.place, None))
+            self._parts.on_event(TierAlarm(self.tier.objects.place, None))
 
 
 def closed_on_disk(folder: Path, *, with_last: bool = False) -> list[ClosedSegment]:

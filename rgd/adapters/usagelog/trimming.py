@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX
 from rgd.adapters.usagelog.files import Segment, list_segments
@@ -26,8 +25,6 @@ from rgd.storage.headers import Header, walk
 from rgd.storage.manifest import ClosedSegment
 from rgd.storage.marks import true_marks
 from rgd.wire.segment import segment_name
-
-_MS_PER_S: Final = 1000
 
 
 @dataclass(slots=True)
@@ -45,7 +42,7 @@ class Trimmer:
     _ages: Ages = field(init=False)
 
     def __post_init__(self) -> None:
-        self._ages = Ages(round(self.settings.segment_age_s * _MS_PER_S))
+        self._ages = Ages(self.settings.segment_age_ms)
 
     def trim(
         self, *, active: int | None, reserved_bytes: int, cursors: Mapping[str, int] | None = None

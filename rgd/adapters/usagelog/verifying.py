@@ -123,13 +123,13 @@ def _begin(source: Source, line: _Line) -> Iterator[Finding]:
     if first is None:
         line.expected = None
         return
+    least = line.least if line.expected is None else line.expected
     if line.expected is not None and first > line.expected:
         missing = first - line.expected
         yield Fault(
             f"{source.name}: expected the index {line.expected}, got {first}: {missing:,} entries are missing"
         )
-    elif first < (line.least if line.expected is None else line.expected):
-        least = line.least if line.expected is None else line.expected
+    elif first < least:
         yield Fault(f"{source.name}: expected the index {least}, got {first}: entries are double")
     line.expected = line.least = first
 

@@ -37,8 +37,6 @@ BATCH_MAX: Final = 512
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
-_MS_PER_S: Final = 1000
-
 _Notice = TypeVar("_Notice")
 
 
@@ -46,7 +44,6 @@ _Notice = TypeVar("_Notice")
 class LogAlarm:
     """Logging stopped, or continues again."""
 
-    folder: Path
     #: Why nothing is written; None when the problem is over.
     trouble: str | None
     #: Entries lost so far.
@@ -262,7 +259,7 @@ class SegmentedLog:
         """Note when the segment that is being written is closed, also where nothing more comes."""
         aging, self._aging = self._aging, self._appender.active_index
         if self._end_segment not in self._due or aging != self._aging:
-            self._plan(self._end_segment, round(self._settings.segment_age_s * _MS_PER_S))
+            self._plan(self._end_segment, self._settings.segment_age_ms)
 
     def _end_segment(self) -> None:
         """Close the segment that is being written, so that it can go to the tier."""
@@ -308,7 +305,7 @@ class SegmentedLog:
 
     def _tell(self, trouble: str | None) -> None:
         self.trouble = trouble
-        self._call(self._on_alarm, LogAlarm(self._folder, trouble, self.lost))
+        self._call(self._on_alarm, LogAlarm(trouble, self.lost))
 
     def _call(self, listener: Callable[[_Notice], None], notice: _Notice) -> None:
         """Call a listener on the event loop."""

@@ -21,7 +21,7 @@ def world(tmp_path: Path) -> World:
 async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
     make_log: MakeLog, tmp_path: Path
 ) -> None:
-    log = make_log(segment_age_s=0.1)
+    log = make_log(segment_age_ms=100)
     await log.open()
     append(log, 0, 1)
     await until(lambda: [one.last_index for one in log.closed] == [1])
