@@ -167,7 +167,7 @@ def watch_conservation(cluster: Cluster, key: GroupKey = GOLD) -> list[float]:
     """
     sums: list[float] = []
 
-    def check() -> None:
+    def check(_member: Member) -> None:
         members = cluster.live
         quota = members[0].broker.sharing.policies.quota(key).messages if members else None
         if quota is None:
@@ -177,7 +177,7 @@ def watch_conservation(cluster: Cluster, key: GroupKey = GOLD) -> list[float]:
         if cluster.agrees(key):
             assert total <= quota / MILLI + 1e-6
 
-    cluster.world.checks.append(check)
+    cluster.world.watchers.append(check)
     return sums
 
 
