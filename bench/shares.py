@@ -112,7 +112,7 @@ def one_group() -> dict[str, float]:
 
 def by_usage() -> dict[str, float]:
     """Microseconds a group under PIP-82's policies, `GROUPS_A_PASS` groups of 20 brokers at once and one after the other."""
-    used = wants_of(GROUPS_A_PASS, 20)[:, :, 0]
+    used = wants_of(GROUPS_A_PASS, 20)[:, :, :1]
     quota = used.sum(axis=1)
     figures = {}
     for policy in USAGE_POLICIES:

@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.broker.broker_index import SharedOut
 from rgd.core.exchange.columns import Ints
 from rgd.core.shares.columns import Rows, share_out
 
@@ -72,7 +71,6 @@ def _of_groups(rows: Rows, groups: Ints, count: int) -> Rows:
 
 def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[Ints]:
     """[groups] what the core computes."""
-    columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
-    shares = SharedOut(rows, columns).of_all()
+    shares = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm).of_all()
     # Copies, because a view would keep the shares of all these groups.
     return [table.copy() for table in shares]

@@ -3,16 +3,15 @@
 The rows and shares of many groups, in both kinds, are computed together, because numpy's calls cost more than their rows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.policies_in_use import rates_of
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.columns import KINDS, Ints, rates
+from rgd.core.exchange.columns import KINDS, Ints, rates, rates_of
 from rgd.core.policies.model import Group, GroupKey, Rate, Rates
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import PPM
@@ -93,7 +92,7 @@ def _kind_views(
         own, tables = _shared_out(
             broker,
             np.array(slots)[slotted],
-            quota_columns(quotas[at] for at in slotted),
+            rates(quotas[at] for at in slotted),
             [keys[at] for at in slotted],
             now,
         )
@@ -114,12 +113,12 @@ def _idle(
     broker: Broker, group: Group, kind: Kind, slot: int, rows: Sequence[RowView]
 ) -> tuple[IdleView, ...]:
     """The live brokers without a row of a group, in the order of names, with their shares."""
-    broker_index, quota = broker.sharing.broker_index, quota_columns([group.rates(kind)])
+    broker_index, quota = broker.sharing.broker_index, rates([group.rates(kind)])
     names = broker_index.names()
     if slot < 0:
         floor_ppm = broker.settings.floor_ppm
         unused = share_out(NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
-        shares = unused.idle_all()[0]
+        shares = unused.of_all()[0]
     else:
         policy = broker.sharing.policies.policy(GroupKey(group.name, kind))
         shares = broker_index.share_out(np.array([slot]), quota, [policy]).of_all()[0]
@@ -140,9 +139,9 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
         return list(quotas)
     broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
     shares = share_out(
-        NO_ROWS, quota_columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
+        NO_ROWS, rates(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
     )
-    return [rates_of(pair) for pair in shares.idle_of(broker_index.own).tolist()]
+    return [rates_of(pair) for pair in shares.of_index(broker_index.own).tolist()]
 
 
 def _shared_out(
@@ -155,7 +154,7 @@ def _shared_out(
     )
     gathered = broker.usage.gather(slots)
     group, of_broker = shared.rows.group, shared.rows.broker_index
-    of_rows = shared.columns.of_rows.copy()
+    of_rows = shared.of_rows.copy()
     for at, table in shared.others:
         is_of = np.isin(group, at)
         of_rows[is_of] = table[np.searchsorted(at, group[is_of]), of_broker[is_of]]
@@ -199,11 +198,6 @@ def _slots_of(broker: Broker, name: str) -> _Slots:
     index = broker.usage.index
     found = [index.find(GroupKey(name, kind)) for kind in KINDS]
     return [-1 if slot is None else slot for slot in found]
-
-
-def quota_columns(quotas: Iterable[Rates]) -> Ints:
-    """[quotas, 2] Milli per second, `NO_RATE` for unlimited."""
-    return rates((quota.messages, quota.bytes) for quota in quotas)
 
 
 def _rates_view(rates: Rates) -> RatesView:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Level
-from rgd.core.exchange.columns import KINDS, Ints
+from rgd.core.exchange.columns import KINDS, Ints, rates
 from rgd.core.gate import looks
 from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE, share_out
 from rgd.core.units import MILLI, Dimension
 from rgd.views.figures import SLICE_GROUPS
-from rgd.views.groups import NO_ROWS, quota_columns
+from rgd.views.groups import NO_ROWS
 from rgd.views.live_model import OthersView, PartView, PressureView
 
 #: Groups and kinds that are looked at in one look; of more the next ones are looked at next time.
@@ -102,7 +102,7 @@ class Pressure:
                 if not (quota := group.rates(kind)).is_unlimited
             ]
             keys += [key for key, _ in limited]
-            quotas.append(quota_columns([quota for _, quota in limited]))
+            quotas.append(rates(quota for _, quota in limited))
             yield
         self._keys, self._snapshot, self._next = keys, snapshot, 0
         self._quotas = np.concatenate([np.zeros((0, 2), np.int64), *quotas])
@@ -143,7 +143,7 @@ def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
     keys = [key for key in keys if key.group in groups]
     broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
     names = list(broker_index.names())
-    quota = quota_columns([broker.sharing.policies.quota(key) for key in keys])
+    quota = rates(map(broker.sharing.policies.quota, keys))
     found = [broker.usage.index.find(key) for key in keys]
     slots = np.array([-1 if slot is None else slot for slot in found])
     used, unused = (slots >= 0).nonzero()[0], (slots < 0).nonzero()[0]
@@ -157,7 +157,7 @@ def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
         admitted[used[places.group], places.broker_index] = rows.admitted
     if len(unused):
         idle = share_out(NO_ROWS, quota[unused], brokers=len(names), floor_ppm=floor_ppm)
-        share[unused] = idle.idle_all()
+        share[unused] = idle.of_all()
     columns = (wanted, admitted, np.maximum(share, 0), np.maximum(fair, 0))
     return Table(keys, names, quota / MILLI, *(column / MILLI for column in columns))
 

@@ -133,7 +133,7 @@ def test_groups_together_have_the_shares_that_each_has_by_plain_arithmetic(
     usage = st.lists(RATES | small, min_size=brokers, max_size=brokers)
     groups = data.draw(st.lists(st.tuples(QUOTAS | small, usage), min_size=1, max_size=5))
     quota, used = (np.array(column, np.int64) for column in zip(*groups, strict=True))
-    together = share_by_usage(policy, quota, used, floor_ppm)
+    together = share_by_usage(policy, quota[:, None], used[..., None], floor_ppm)[..., 0]
     reference = getattr(pip82_reference, policy.value)
     assert together.tolist() == [reference(*group, floor_ppm) for group in groups]
 

@@ -74,16 +74,8 @@ class Case:
 
     def shares(self, shuffle: random.Random | None = None) -> list[list[Limits]]:
         """Every live broker's shares of every group."""
-        rows = self.rows(shuffle)
-        shares = self.share_out(rows)
-        answer: list[list[Limits]] = [
-            [tuple(share) for share in table] for table in shares.idle_all().tolist()
-        ]
-        for group, place, share in zip(
-            rows.group.tolist(), rows.broker_index.tolist(), shares.of_rows.tolist(), strict=True
-        ):
-            answer[group][place] = (share[0], share[1])
-        return answer
+        shares = self.share_out(self.rows(shuffle)).of_all()
+        return [[tuple(share) for share in table] for table in shares.tolist()]
 
 
 def _column(numbers: list[int]) -> NDArray[np.int64]:
@@ -133,11 +125,11 @@ def test_other_groups_in_the_call_change_nothing(case: Case) -> None:
 
 
 @given(case=cases() | cases(ONE_LIMITED))
-def test_an_idle_broker_asked_for_alone_has_what_it_has_among_all(case: Case) -> None:
+def test_a_broker_asked_for_alone_has_what_it_has_among_all(case: Case) -> None:
     shares = case.share_out(case.rows())
-    of_all = shares.idle_all()
+    of_all = shares.of_all()
     for index in range(case.brokers):
-        assert shares.idle_of(index).tolist() == of_all[:, index].tolist()
+        assert shares.of_index(index).tolist() == of_all[:, index].tolist()
 
 
 @given(case=cases(ONE_LIMITED))

@@ -106,7 +106,9 @@ def test_what_is_believed_is_never_further_off_than_the_rules_allow(
         ]
         keys = [index.keys[place] for place in suppression.advertised_slots().tolist()]
         gone = [key for key in keys if key not in truth]
-        picked.append(suppression.forget(np.array([index.slot(key) for key in gone], np.int64)))
+        places = np.array([index.slot(key) for key in gone], np.int64)
+        suppression.forget(places)
+        picked.append(suppression.advertised_at(places))
         report = UsageColumns.join(picked)
         mirror.apply(Report(Sender("me", 1), number, 1, report))
         last_told |= {

@@ -16,9 +16,10 @@ and `rounds` (reports).
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from rgd.core.backlog.store import BacklogStore
-from rgd.core.broker.backlog_work import BacklogWork
-from rgd.core.broker.effects import Append, Effect
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, BacklogChecked, Effect, Evict
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogEvicted,
@@ -51,7 +52,6 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_reader import ShardReader
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
-from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
 from rgd.core.broker.takeover import resume
 from rgd.core.buckets.limiter import Limiter
@@ -107,9 +107,7 @@ class Broker:
         #: How requests are answered while no policies are known; None: they are known.
         self.unknown: OnUnknown | None = None
         self.backlogs = BacklogStore(settings.backlog, self.gate.block, settings.bounds.backlog)
-        self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.gate.news, self.sharing, self.index)
-        self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.shards = ShardSender(settings, self.identity, self.rounds, self.peers)
         self.shard_reader = ShardReader(self.peers, self.usage, self.sharing, self.shards)
         self.membership = Membership(
@@ -130,7 +128,7 @@ class Broker:
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
         self.rounds.is_resuming = self.resumes
         self.membership.awaits_own_state = self.resumes and settings.shards == 1
-        self._is_started = self._knows_policies = False
+        self._is_started = self._knows_policies = self._lacks_slots = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
 
@@ -240,10 +238,10 @@ class Broker:
             GroupsAsked: self._on_groups_asked,
             GroupsResumed: self._on_groups_resumed,
             GateIsolated: self._on_gate_isolated,
-            BacklogsReported: self._backlog_work.on_reported,
-            BacklogsWithdrawn: self._backlog_work.on_withdrawn,
-            BacklogEvicted: self._backlog_work.on_evicted,
-            BacklogCheckAsked: self._backlog_work.on_check_asked,
+            BacklogsReported: self._on_backlogs_reported,
+            BacklogsWithdrawn: self._on_backlogs_withdrawn,
+            BacklogEvicted: self._on_backlog_evicted,
+            BacklogCheckAsked: self._on_backlog_check_asked,
             StockReportReceived: self.stock.on_report,
             StockBrokersListed: self.stock.on_listed,
             Stopping: self._on_stopping,
@@ -283,7 +281,7 @@ class Broker:
         self.sharing.work(now)
         self.sharing.raise_due(now)
         self.gate.work(now)
-        yield from self._backlog_work.work(now)
+        yield from self._check_backlogs(now)
         yield from self.stock.work(now)
 
     def _report_early_from(self, now: Nanos) -> None:
@@ -336,7 +334,6 @@ class Broker:
         # The gate may have those of a plane before, and this one none yet.
         if self.sharing.snapshot is before:
             changes = changes_between(before, snapshot, self.settings.bounds.sharing.changes_max)
-        self.slots.set_groups(snapshot.groups, changes.groups)
         few = self.sharing.set_policies(snapshot, changes)
         self.gate.set_policies(snapshot, now, changes)
         self.sharing.share_out(few, now)
@@ -353,6 +350,24 @@ class Broker:
         self.sharing.become(self.sharing.mode, event.now)
         return ()
 
+    def _on_backlogs_reported(self, event: BacklogsReported) -> Iterable[Effect]:
+        for report in event.reports:
+            self.backlogs.report(report, event.now)
+        return ()
+
+    def _on_backlogs_withdrawn(self, event: BacklogsWithdrawn) -> Iterable[Effect]:
+        for topic in event.topics:
+            self.backlogs.withdraw(topic, event.source)
+        return ()
+
+    def _on_backlog_evicted(self, event: BacklogEvicted) -> Iterable[Effect]:
+        self.backlogs.evicted_now(event.eviction)
+        return ()
+
+    def _on_backlog_check_asked(self, _event: BacklogCheckAsked) -> Iterable[Effect]:
+        self.backlogs.ask()
+        return ()
+
     def _on_stopping(self, event: Stopping) -> Iterator[Effect]:
         if not self._is_started:
             return
@@ -367,6 +382,17 @@ class Broker:
         yield Append(record)
         yield from self.stock.farewell()
         yield from self.publisher.goodbye()
+
+    def _check_backlogs(self, now: Nanos) -> Iterator[Effect]:
+        """Do a slice of a check of backlogs, if one is due."""
+        store, due_at = self.backlogs, self.backlogs.due_at(now)
+        if due_at is None or now < due_at:
+            return
+        before = store.checks
+        if named := store.work(now):
+            yield Evict(tuple(named))
+        if store.checks != before:
+            yield BacklogChecked(store.checks, store.began_at, store.visited)
 
     # Rounds.
 
@@ -393,13 +419,26 @@ class Broker:
         if self.shard_reader.is_used:
             self.sharing.shards.use(self.sharing.slots_in_use, now)
             self.shard_reader.end_round(now)
-        yield from self.slots.end_round(now)
+        yield from self._free_slots(now)
 
     def _report_round(self, now: Nanos) -> list[Effect]:
         reports, record = self.publisher.finish_round(now, self.gate.drain_ungoverned())
         # Requests that no limit applied to are also worth a record.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
+
+    def _free_slots(self, now: Nanos) -> Iterator[Effect]:
+        """Free unused slot ids, and try again to give them to groups without one; alert where they became too few."""
+        slots = np.arange(len(self.index))
+        used = self.sharing.is_in_use(slots) | self.rounds.suppression.is_advertised(slots)
+        used |= self.usage.counts(slots) > 0
+        unused = np.flatnonzero(self.index.is_given[: len(slots)] & ~used)
+        self.rounds.free_dropped()
+        self.index.free(unused[: self.index.bounds.freed_a_round])
+        self.sharing.retry(now)
+        lacked, self._lacks_slots = self._lacks_slots, self.sharing.slotless > 0
+        if self._lacks_slots and not lacked:
+            yield Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)
 
     def _notice_gap(self, gap_ns: int, now: Nanos) -> list[Effect]:
         """Detect a suspended process: no event came for `patience_ns`."""

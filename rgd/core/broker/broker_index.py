@@ -5,7 +5,6 @@ messages were received does not matter. A share policy gets at most one row for 
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,42 +19,13 @@ from rgd.core.shares.model import PPM, WEIGHT_ONE
 from rgd.core.shares.pip82 import share_by_usage
 from rgd.core.stock.steering import evened, hungry, is_hungry
 
-
-@dataclass(slots=True, eq=False)
-class SharedOut:
-    """Shares of some groups: columns under max-min, a table of all brokers under other policies."""
-
-    rows: Rows
-    columns: Shares
-    #: (positions in the list of groups, [positions, brokers, 2] shares) of each other policy.
-    others: Sequence[tuple[Ints, Ints]] = ()
-
-    def of_index(self, index: int) -> Ints:
-        """[groups, 2] the shares of one broker in Milli per second, `NO_RATE` for unlimited."""
-        own = (self.rows.broker_index == index).nonzero()[0]
-        shares = self.columns.idle_of(index)
-        shares[self.rows.group.take(own)] = self.columns.of_rows.take(own, 0)
-        for at, table in self.others:
-            shares[at] = table[:, index]
-        return shares
-
-    def of_all(self) -> Ints:
-        """[groups, brokers, 2] the shares of all live brokers."""
-        shares = self.columns.idle_all()
-        shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
-        for at, table in self.others:
-            shares[at] = table
-        return shares
-
-
 #: How one broker's shares follow from the demand of all: `own_shares`, or what remembers its results.
 Divide = Callable[..., Ints]
 
 
 def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> Ints:
     """[groups, 2] the shares of the broker with the index `own`, under max-min; for the rest as `share_out`."""
-    columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
-    return SharedOut(rows, columns).of_index(own)
+    return share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm).of_index(own)
 
 
 class BrokerIndex:
@@ -114,7 +84,7 @@ class BrokerIndex:
         *,
         own: OwnRates | None = None,
         stock_is_hungry: bool = False,
-    ) -> SharedOut:
+    ) -> Shares:
         """Divide the quotas of groups among the live brokers.
 
         Args:
@@ -125,10 +95,9 @@ class BrokerIndex:
             stock_is_hungry: whether stock brokers want the whole quota, or what they use.
         """
         gathered, table = self._rows(slots, quota, own, stock_is_hungry=stock_is_hungry)
-        columns = share_out(
-            table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
-        )
-        return SharedOut(table, columns, self._others(gathered, table, quota, policies))
+        shares = self._max_min(table, quota)
+        shares.others = self._others(gathered, table, quota, policies)
+        return shares
 
     def own_shares(self, slots: Ints, quota: Ints, policies: Sequence[SharePolicyName]) -> Ints:
         """[groups, 2] this broker's shares; the arguments are those of `share_out`."""
@@ -196,10 +165,14 @@ class BrokerIndex:
             rows = self._with_stock(rows, broker_index, quota, stock_is_hungry=stock_is_hungry)
         return rows, Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
 
+    def _max_min(self, rows: Rows, quota: Ints) -> Shares:
+        brokers, floor_ppm = len(self._names), self._settings.floor_ppm
+        return share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
+
     def _others(
         self, rows: Gathered, table: Rows, quota: Ints, policies: Sequence[SharePolicyName]
     ) -> Sequence[tuple[Ints, Ints]]:
-        """The groups with another policy than max-min, as in `SharedOut.others`."""
+        """The groups with another policy than max-min, as in `Shares.others`."""
         others = []
         for policy in set(policies) - {SharePolicyName.MAX_MIN}:
             at = np.array([place for place, one in enumerate(policies) if one is policy])
@@ -218,9 +191,7 @@ class BrokerIndex:
         wishes = hungry(rows.group, wanted, is_stock, quota)
         if not stock_is_hungry:
             table = Rows(rows.group, broker_index, wishes, self._weight[broker_index])
-            parts = share_out(
-                table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
-            ).of_rows
+            parts = self._max_min(table, quota).of_rows
             group = rows.group[is_stock]
             are_hungry = is_hungry(group, wanted[is_stock], parts[is_stock], count)
             wishes = np.where(are_hungry[rows.group][:, None], wishes, wanted)
@@ -232,14 +203,7 @@ class BrokerIndex:
         """[at, brokers, 2] the shares of the groups `at` under a policy over admitted rates."""
         used = np.zeros((len(quota), len(self._names), 2), np.int64)
         used[rows.group, broker_index] = rows.admitted
-        shares = np.full((len(at), len(self._names), 2), NO_RATE)
-        for of in range(2):
-            limited = (quota[at, of] != NO_RATE).nonzero()[0]
-            some = at[limited]
-            shares[limited, :, of] = share_by_usage(
-                policy, quota[some, of], used[some, :, of], self._settings.floor_ppm
-            )
-        return shares
+        return share_by_usage(policy, quota[at], used[at], self._settings.floor_ppm)
 
 
 def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:

@@ -10,9 +10,9 @@ import numpy as np
 
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.columns import Ints
-from rgd.core.policies.model import Rate, Rates
-from rgd.core.shares.apportion import least_floor
+from rgd.core.exchange.columns import Ints, rates, rates_of
+from rgd.core.policies.model import Rates
+from rgd.core.shares.apportion import floors
 from rgd.core.shares.columns import NO_RATE
 
 
@@ -25,8 +25,7 @@ class ModeShares:
 
     def least(self, quota: Rates) -> Rates:
         """The floor, which every broker may have at the same time."""
-        known = self._known_brokers()
-        return Rates(self._floor(quota.messages, known), self._floor(quota.bytes, known))
+        return rates_of(self.shares(Mode.STARTING, rates([quota]))[0].tolist())
 
     def shares(self, mode: Mode, quota: Ints) -> Ints:
         """[groups, 2] the shares of [groups, 2] quotas in a mode that does not use the map."""
@@ -34,18 +33,6 @@ class ModeShares:
             # A blocked group keeps its quota of 0; all others are unlimited.
             is_blocked = (quota == 0).all(axis=1)
             return np.where(is_blocked[:, None], quota, NO_RATE)
-        part = self._floor if mode.is_on_floor else _equal
-        # Counted once, because it takes a pass over all names.
-        known = self._known_brokers()
-        # Each distinct quota is computed once, because many groups have the same one.
-        rates, at = np.unique(quota, return_inverse=True)
-        shares = [NO_RATE if rate == NO_RATE else part(rate, known) for rate in rates.tolist()]
-        found: Ints = np.array(shares, np.int64)[at].reshape(quota.shape)
-        return found
-
-    def _floor(self, quota: Rate, known: int) -> Rate:
-        return None if quota is None else least_floor(quota, known, self._settings.floor_ppm)
-
-
-def _equal(quota: Rate, known: int) -> Rate:
-    return None if quota is None else quota // known
+        divided = floors(quota, self._settings.floor_ppm) if mode.is_on_floor else quota
+        # Rounded down, which is the least that any of them has.
+        return np.where(quota == NO_RATE, NO_RATE, divided // self._known_brokers())

@@ -63,25 +63,9 @@ class PoliciesInUse:
     def read(self, slots: Ints) -> Flags:
         """Read the policies of groups; returns [slots] whether each group exists."""
         keys = [self._index.keys[slot] for slot in slots.tolist()]
-        self.quotas[slots] = rates((quota.messages, quota.bytes) for quota in map(self.quota, keys))
+        self.quotas[slots] = rates(map(self.quota, keys))
         self._policy[slots] = [policy_code(self.policy(key)) for key in keys]
         self._index.ignores_admitted[slots] = self.is_max_min(slots)
         # This is last, so a read that raises is repeated.
         self.is_unread[slots] = False
         return np.array([key.group in self.snapshot.groups for key in keys], np.bool_)
-
-    def forget(self, slots: Ints) -> None:
-        """Reset slot ids that are freed."""
-        self.quotas[slots], self._policy[slots] = NO_RATE, _MAX_MIN
-
-
-def row_of(pair: Rates) -> Ints:
-    """[2] rates as columns hold them: Milli per second, `NO_RATE` for unlimited."""
-    row: Ints = rates([(pair.messages, pair.bytes)])[0]
-    return row
-
-
-def rates_of(pair: Sequence[int]) -> Rates:
-    """The rates of a row; the inverse of `row_of`."""
-    messages, size = pair
-    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)

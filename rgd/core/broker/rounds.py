@@ -67,9 +67,9 @@ class Rounds:
         )
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
-        #: The rows of the round that ends, piece by piece: for the log, and for the peers.
+        #: The rows of the round that ends, piece by piece: for the log, and the slot ids of those for the peers.
         self._shown = [NO_SHARES]
-        self._picked = [NO_USAGE]
+        self._picked = [_NO_SLOTS]
         #: [slots] whether a row was advertised early in the open round; the log marks it as sent.
         self._is_early = np.zeros(0, np.bool_)
         #: Slot ids advertised for the first time by the last early report; they are sent once more.
@@ -121,7 +121,7 @@ class Rounds:
         if not self._ticking and self._news.has_touched:
             self._ticked_at = now
             self._ticking = self._news.touched_count()
-        self._free_dropped()
+        self.free_dropped()
         count = min(self._ticking, self._bounds.piece_rows)
         self._ticking -= count
         jumped = self.demand.tick(self._news.collect(count)).tolist() if count else []
@@ -145,7 +145,7 @@ class Rounds:
         self.urgent.update(dict.fromkeys(self._news.unreported))
         self._news.unreported.clear()
 
-    def _free_dropped(self) -> None:
+    def free_dropped(self) -> None:
         """Free the rows of groups that no longer exist."""
         if self._news.dropped:
             # Once each: one may have been deleted, made and deleted again.
@@ -163,7 +163,7 @@ class Rounds:
         The counts stay in their windows.
         """
         # First, because a group that is deleted and made again has no row until somebody asks.
-        self._free_dropped()
+        self.free_dropped()
         called = list(islice(self.urgent, self._bounds.early_groups))
         for slot in called:
             del self.urgent[slot]
@@ -186,7 +186,7 @@ class Rounds:
         self.is_ending = True
         self._follow_up = _NO_SLOTS
         self.suppression.next_round()
-        self._free_dropped()
+        self.free_dropped()
         self._pending = self.demand.begin(self._sharing.slots_in_use)
 
     def step(self, now: Nanos) -> bool:
@@ -198,25 +198,20 @@ class Rounds:
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
-        picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
         # What was advertised of deleted groups is taken back; of some of these, rows were picked before.
         advertised = self.suppression.advertised_slots()
-        gone = self.suppression.forget(advertised[~self._sharing.is_in_use(advertised)])
-        if len(gone):
-            picked = UsageColumns.join([_without(picked, gone), gone])
-        self._shown, self._picked = [NO_SHARES], [NO_USAGE]
+        gone = advertised[~self._sharing.is_in_use(advertised)]
+        self.suppression.forget(gone)
+        picked = np.unique(np.concatenate((*self._picked, gone)))
+        shown = ShareColumns.join(self._shown)
+        self._shown, self._picked = [NO_SHARES], [_NO_SLOTS]
         self._is_early[:] = False
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
-        return picked, shown
-
-    def forget(self, slots: Ints) -> None:
-        """Reset slot ids that are freed."""
-        self._free_dropped()
-        self._is_early[slots] = False
+        return self.suppression.advertised_at(picked), shown
 
     def _close(self, slots: Ints, now: Nanos) -> None:
         """Close the windows of some groups, pick the rows that are worth a report, and log all."""
-        self._free_dropped()
+        self.free_dropped()
         slots = slots[self._sharing.is_in_use(slots)]
         is_advertised = self.suppression.is_advertised(slots)
         closed = self.demand.close(slots, is_advertised, now)
@@ -226,7 +221,7 @@ class Rounds:
         short = self._sharing.is_short(slots)
         rows = self.suppression.steadied(slots, self._rows(slots, measured))
         picked = self.suppression.pick(slots, rows)
-        self._picked.append(rows.take(picked))
+        self._picked.append(slots[picked])
         self._advertise(slots, short, measured)
         sent = self._is_early[slots]
         sent[picked] = True
@@ -290,11 +285,3 @@ class Rounds:
         """[slots, messages or bytes, levels] work refused by each level since the gate's start."""
         totals = np.frombuffer(self._news.refused(slots.tolist()), np.int64)
         return totals.reshape(-1, *self._logged.shape[1:])
-
-
-def _without(rows: UsageColumns, gone: UsageColumns) -> UsageColumns:
-    """The rows of all groups but some."""
-    keys = set(zip(gone.groups, gone.kinds.tolist(), strict=True))
-    rest = enumerate(zip(rows.groups, rows.kinds.tolist(), strict=True))
-    kept = [at for at, key in rest if key not in keys]
-    return rows.take(np.array(kept, np.int64))

@@ -348,8 +348,8 @@ class ShardReader:
     def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
         one.phase = phase
         self._shards.phases[one.shard.number] = phase
-        slots = self._shards.of_shard(self._sharing.slots_in_use, one.shard)
-        self._sharing.refresh(slots, now)
+        slots = self._sharing.slots_in_use
+        self._sharing.refresh(slots[self._usage.index.are_of(slots, one.shard)], now)
 
 
 def _named(shard: Shard) -> str:

@@ -9,7 +9,7 @@ from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.shards import Shard, numbers_of
+from rgd.core.exchange.shards import numbers_of
 from rgd.core.units import Nanos
 
 
@@ -42,11 +42,6 @@ class ShardShares:
         """Note that the groups of these slot ids are in use."""
         if self._count > 1:
             self.used_at.update(dict.fromkeys(np.unique(self._numbers(slots)).tolist(), now))
-
-    def of_shard(self, slots: Ints, shard: Shard) -> Ints:
-        """Those of some slot ids whose groups are in a shard."""
-        of_shard: Ints = slots[self._numbers(slots) == shard.number]
-        return of_shard
 
     def are_cold(self, slots: Ints) -> Flags:
         """[slots] whether a group's shard was joined and cannot be relied on yet."""

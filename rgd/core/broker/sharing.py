@@ -22,11 +22,11 @@ from rgd.core.broker.damping import Damping
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
-from rgd.core.broker.policies_in_use import PoliciesInUse, rates_of, row_of
+from rgd.core.broker.policies_in_use import PoliciesInUse
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Flags, Ints
+from rgd.core.exchange.columns import Flags, Ints, rates, rates_of
 from rgd.core.exchange.group_index import NO_SLOT
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
@@ -79,6 +79,7 @@ class Sharing:
         #: broker starts and, where rows come in shards, while the group's shard cannot be relied on yet.
         self._is_held = np.zeros(64, np.bool_)
         usage.index.keep(self, dict.fromkeys(_COLUMNS, 0))
+        usage.index.set_known(self.snapshot.groups)
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
@@ -142,7 +143,7 @@ class Sharing:
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
             return dict.fromkeys(self.brokers, self._by_mode.least(self.policies.quota(key)))
-        quota = row_of(self.policies.quota(key))[None]
+        quota = rates([self.policies.quota(key)])
         shares = self.broker_index.share_out(np.array([slot]), quota, [self.policies.policy(key)])
         table = shares.of_all()[0].tolist()
         return {name: rates_of(pair) for name, pair in zip(self.brokers, table, strict=True)}
@@ -193,15 +194,11 @@ class Sharing:
             The slot ids to be recomputed at once (`share_out`): those of a few changed groups.
         """
         changed = (changes or changes_between(self.snapshot, snapshot)).groups
-        if changed is None:
-            slots = self.slots_in_use
-        else:
-            keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
-            found = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
-            slots = np.array(found, np.int64)
         self.policies.snapshot = snapshot
+        slots = self._usage.index.set_known(snapshot.groups, changed)
+        slots = slots[self._is_in_use[slots]]
         self.policies.is_unread[slots] = True
-        self._mark(slots)
+        self._is_marked[slots] = True
         return slots[:0] if changed is None else slots
 
     def become(self, mode: Mode, now: Nanos) -> None:
@@ -216,7 +213,7 @@ class Sharing:
 
     def refresh(self, slots: Ints, now: Nanos) -> None:
         """Recompute the shares of the groups of these that are in use here."""
-        self._mark(slots[self._is_in_use[slots]])
+        self._is_marked[slots[self._is_in_use[slots]]] = True
         self.work(now)
 
     def refresh_all(self, now: Nanos) -> None:
@@ -297,16 +294,11 @@ class Sharing:
         known = [keys[slot].group in groups for slot in slots.tolist()]
         return self.is_in_use(slots) & np.array(known, np.bool_)
 
-    def forget(self, slots: Ints) -> None:
-        """Reset slot ids that are freed."""
-        self._target[slots] = 0
-        self.policies.forget(slots)
-
     def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a piece."""
         damping_ns = self._link.damping_ns
-        slots, rates = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
-        self._announce(slots, rates, now, np.False_)
+        raised = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
+        self._announce(*raised, now, np.False_)
 
     @property
     def due_at(self) -> Nanos | None:
@@ -359,16 +351,13 @@ class Sharing:
         if not self.is_resuming:
             self._gate.set_brokers(self.known_brokers())
 
-    def _mark(self, slots: Ints) -> None:
-        self._is_marked[slots] = True
-
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos, again: Flags | np.bool_) -> None:
         """Give the gate the rates in force that it does not have yet, and those that it is to be given `again`."""
         differs = either(in_force != self._applied[slots]) | again
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
-        rates = map(rates_of, in_force.tolist())
-        self._gate.set_shares(zip(slots.tolist(), rates, strict=True), now)
+        shares = map(rates_of, in_force.tolist())
+        self._gate.set_shares(zip(slots.tolist(), shares, strict=True), now)
 
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares in the present mode."""

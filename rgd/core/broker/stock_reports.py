@@ -60,8 +60,7 @@ class StockReports:
         if not found:
             return {}
         keys = [key for key, _ in found]
-        quotas = [self._sharing.policies.quota(key) for key in keys]
-        quota = rates((one.messages, one.bytes) for one in quotas)
+        quota = rates(map(self._sharing.policies.quota, keys))
         index = self._sharing.broker_index
         slots = np.array([slot for _, slot in found], np.int64)
         policies = [self._sharing.policies.policy(key) for key in keys]

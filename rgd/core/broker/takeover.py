@@ -27,7 +27,7 @@ def resume(
     slots = index.slots([key.group for key, _share in known], codes)
     sharing.give_slots([known[at][0] for at in np.flatnonzero(slots == NO_SLOT)], event.now)
     fresh = np.flatnonzero((slots != NO_SLOT) & ~sharing.is_in_use(slots))
-    shares = rates((known[at][1].messages, known[at][1].bytes) for at in fresh)
+    shares = rates(known[at][1] for at in fresh)
     sharing.hold(slots[fresh], shares, event.now)
     given = [(known[at][0], int(slots[at])) for at in fresh]
     rounds.resume(gate.resume(given), event.now)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rgd.core.buckets.decision import Level
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.pairs import Places
-from rgd.core.policies.model import Rate, SharePolicyName
+from rgd.core.policies.model import Rate, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Pair
 
@@ -154,8 +154,8 @@ class ShareColumns(_Columns):
         return map(
             ShareRow,
             self.usage,
-            (rate_pair(pair) for pair in self.share.tolist()),
-            (rate_pair(pair) for pair in self.quota.tolist()),
+            map(rates_of, self.share.tolist()),
+            map(rates_of, self.quota.tolist()),
             (POLICIES[code] for code in self.policies.tolist()),
             _pairs_of(self.refused),
             self.sent.tolist(),
@@ -204,10 +204,10 @@ def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
     )
 
 
-def rate_pair(pair: Sequence[int]) -> tuple[Rate, Rate]:
+def rates_of(pair: Sequence[int]) -> Rates:
     """A row of `rates`; `NO_RATE` becomes None."""
     messages, size = pair
-    return (None if messages == NO_RATE else messages, None if size == NO_RATE else size)
+    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)
 
 
 def _picked(column: Any, places: Places) -> Any:

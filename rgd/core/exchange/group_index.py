@@ -1,15 +1,16 @@
 """Assigns a slot id to every group and kind in use: its row number in columns kept by slot.
 
 Law: a slot belongs to one group and kind from its assignment until it is freed. It is freed only
-when no column holds anything in it (`rgd.core.broker.slot_ids` decides this). Arrays by slot therefore
-stay valid while groups come and go.
+when no column holds anything in it: no broker has a row of the group, it is not in use here, and nothing of it
+is advertised (`Broker` looks once a round). Arrays by slot therefore stay valid while groups come and go, and the
+names that peers make up leave no trace once their rows are gone.
 
 Peers may send names that no policy has, and may invent them. All such names together get at most
 `ExchangeBounds.unknown_slots_max` slots, and `room` limits how many one call may add for a peer. Groups with policies
 get the rest. A name that gets no slot is counted, and never displaces an assigned slot.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from rgd.core.bounds import BOUNDS, ExchangeBounds
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
-from rgd.core.exchange.shards import NameHashes, name_hash
+from rgd.core.exchange.shards import WHOLE, NameHashes, Shard, name_hash, numbers_of
 from rgd.core.policies.model import GroupKey
 
 #: The slot id of a group that has no slot.
@@ -146,24 +147,41 @@ class GroupIndex:
         """Whether a group has policies."""
         return self._known is None or group in self._known
 
-    def set_known(self, groups: Container[str]) -> None:
-        """Set the groups that have policies; assigned slots are updated by `judge`."""
-        self._known = groups
+    def set_known(self, groups: Container[str], changed: Iterable[str] | None = None) -> Ints:
+        """Set the groups that have policies.
 
-    def judge(self, slots: Ints) -> None:
-        """Recompute whether the groups of these slots have policies."""
-        slots = slots[self.is_given[slots]]
-        keys = self.keys
-        self.is_unknown[slots] = [not self.knows(keys[slot].group) for slot in slots.tolist()]
+        Args:
+            groups: by name.
+            changed: the names whose policies may have changed; None: all.
+
+        Returns:
+            The slots of those that may have changed.
+        """
+        self._known = groups
+        if changed is None:
+            slots = np.flatnonzero(self.is_given)
+        else:
+            keys = [GroupKey(name, kind) for name in sorted(changed) for kind in KINDS]
+            found = [slot for key in keys if (slot := self.find(key)) is not None]
+            slots = np.array(found, np.int64)
+        self.is_unknown[slots] = [not self.knows(self.keys[slot].group) for slot in slots.tolist()]
+        return slots
+
+    def are_of(self, slots: Ints, shard: Shard) -> Flags:
+        """[slots] whether the groups are of a shard."""
+        if shard == WHOLE:
+            return np.ones(len(slots), np.bool_)
+        are_of: Flags = numbers_of(self.name_hashes[slots], shard.of) == shard.number
+        return are_of
 
     def free(self, slots: Ints) -> None:
-        """Free slots in which no column holds anything; each must be assigned and occur once."""
-        if not len(slots):
-            return
+        """Free slots that nobody uses, in all columns; each must be assigned and occur once."""
         for slot in slots.tolist():
             key = self.keys[slot]
             del self._slots[kind_code(key.kind)][key.group]
-        self.is_given[slots] = self.is_unknown[slots] = self.ignores_admitted[slots] = False
+        for keeper, columns in self._keepers:
+            for name, fresh in columns.items():
+                getattr(keeper, name)[slots] = fresh
         self._free.extend(slots.tolist())
 
     def _take(self, key: GroupKey) -> int:

@@ -25,7 +25,7 @@ from rgd.core.exchange.columns import (
 )
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
-from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
@@ -95,11 +95,7 @@ class Suppression:
     def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
         """The slots of the rows of a shard that are advertised and not taken back."""
         slots = np.flatnonzero(self._is_advertised)
-        if shard == WHOLE:
-            return slots
-        numbers = numbers_of(self._index.name_hashes[slots], shard.of)
-        of_shard: Ints = slots[numbers == shard.number]
-        return of_shard
+        return slots[self._index.are_of(slots, shard)]
 
     def hash_of(self, shard: Shard = WHOLE) -> int:
         """Hash of every row of a shard advertised at present, 63 bits."""
@@ -146,19 +142,10 @@ class Suppression:
         self._note(slots[picked], rows.take(picked))
         return picked
 
-    def forget(self, slots: Ints) -> UsageColumns:
-        """Remove what is advertised of these groups: idle rows to send, in the order of slots."""
-        slots = slots[self._is_advertised[slots]]
-        advertised = self.advertised_at(slots)
-        idle = UsageColumns(
-            groups=advertised.groups,
-            kinds=advertised.kinds,
-            topics=np.zeros_like(advertised.topics),
-            admitted=np.zeros_like(advertised.admitted),
-            wanted=np.zeros_like(advertised.wanted),
-        )
-        self._note(slots, idle)
-        return idle
+    def forget(self, slots: Ints) -> None:
+        """Take back what is advertised of these groups: their rows are idle."""
+        for column in (self._is_advertised, self._topics, self._admitted, self._wanted):
+            column[slots] = 0
 
     def _worth(self, slots: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
         idle, known = rows.is_idle, self._is_advertised[slots]
@@ -199,7 +186,7 @@ class Suppression:
         self._wanted[slots] = rows.wanted
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
-        """The advertised rows of these groups, all of which are among `advertised_slots`."""
+        """The rows of these groups as they are advertised, idle where that was taken back."""
         if len(slots) == 0:
             return NO_USAGE
         keys = [self._index.keys[slot] for slot in slots.tolist()]

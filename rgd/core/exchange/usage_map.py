@@ -26,7 +26,7 @@ from rgd.core.exchange.messages import ALL_ROWS, Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
-from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.model import GroupKey
 from rgd.core.units import Pair
 
@@ -107,7 +107,7 @@ class UsageMap:
         number = self._numbers.get(broker)
         if number is not None:
             held = self._held[number]
-            self._drop(number, self._is_of(held.slots, shard))
+            self._drop(number, self.index.are_of(held.slots, shard))
             held.known.pop(shard.number, None)
             held.partial.discard(shard.number)
 
@@ -162,7 +162,7 @@ class UsageMap:
     def hash_of(self, broker: str, shard: Shard = WHOLE) -> int:
         """The hash of one broker's rows of a shard."""
         held = self._rows_of(broker)
-        is_of = self._is_of(held.slots, shard)
+        is_of = self.index.are_of(held.slots, shard)
         keys, amounts = self.index.hashes[held.slots[is_of]], held.amounts.compress(is_of, 1)
         return int(row_hashes(keys, amounts[0], amounts[1:]).sum()) & HASH_MASK
 
@@ -220,16 +220,9 @@ class UsageMap:
         number = self._numbers.get(broker)
         return BrokerRows() if number is None else self._held[number]
 
-    def _is_of(self, slots: Ints, shard: Shard) -> Flags:
-        """[slots] whether the groups are of a shard."""
-        if shard == WHOLE:
-            return np.ones(len(slots), np.bool_)
-        of_shard: Flags = numbers_of(self.index.name_hashes[slots], shard.of) == shard.number
-        return of_shard
-
     def _covered(self, slots: Ints, report: Report) -> Flags:
         """[slots] whether a full state would have a row of these groups."""
-        is_of, span = self._is_of(slots, report.shard), report.span
+        is_of, span = self.index.are_of(slots, report.shard), report.span
         if span != ALL_ROWS:
             hashes = self.index.hashes[slots]
             is_of &= hashes >= np.uint64(span.begin)
@@ -259,7 +252,7 @@ class UsageMap:
         room = self._room(number) if room is None else room
         slots = self.index.slots(told.groups, told.kinds, skip=told.is_idle, room=room)
         # A broker must not have two rows of one group, one in each of two shards.
-        slots[~self._is_of(slots, shard)] = NO_SLOT
+        slots[~self.index.are_of(slots, shard)] = NO_SLOT
         return slots
 
     def _room(self, number: int) -> int:

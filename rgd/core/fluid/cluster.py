@@ -99,16 +99,10 @@ class Cluster:
         policy = self._settings.policy
         if policy == SharePolicyName.MAX_MIN:
             return self._max_min(wanted)
-        share = np.full(self._shape, NO_RATE)
-        for of in range(self._shape[2]):
-            is_limited = self._quota[:, of] != NO_RATE
-            quota, used = self._quota[is_limited, of], admitted[is_limited, :, of]
-            share[is_limited, :, of] = (
-                _shipped(quota, used)
-                if policy == PULSAR_SHIPPED
-                else share_by_usage(SharePolicyName(policy), quota, used, self._settings.floor_ppm)
-            )
-        return share
+        if policy == PULSAR_SHIPPED:
+            return _shipped(self._quota[:, None], admitted)
+        name, floor_ppm = SharePolicyName(policy), self._settings.floor_ppm
+        return share_by_usage(name, self._quota, admitted, floor_ppm)
 
     def _max_min(self, wanted: Ints) -> Ints:
         groups, brokers, dimensions = self._shape
@@ -143,6 +137,6 @@ def _pair(columns: Ints, fill: int) -> Ints:
 def _shipped(quota: Ints, used: Ints) -> Ints:
     """Pulsar counts in whole units, and knows no quota of 0, which blocks."""
     used = used // MILLI
-    whole = np.broadcast_to((quota // MILLI)[:, None], used.shape)
+    whole = np.broadcast_to(quota // MILLI, used.shape)
     total = np.broadcast_to(used.sum(axis=1, keepdims=True), used.shape)
-    return np.where(quota[:, None] == 0, 0, local_quotas(whole, used, total) * MILLI)
+    return np.where(quota > 0, local_quotas(whole, used, total) * MILLI, quota)

@@ -62,8 +62,7 @@ def rate_of(units_per_s: float | None) -> Rate:
     return max(1, to_milli(units_per_s))
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """Rates of one kind of traffic, each in Milli per second or None (unlimited)."""
 
     messages: Rate = None

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.shares.model import PPM
-from rgd.core.units import Milli
 
 #: [groups] or [groups, brokers], whole numbers.
 Whole = NDArray[Any]
@@ -56,12 +55,8 @@ def by_weight(total: Whole, weights: Whole) -> Whole:
     return parts
 
 
-def floors(quota: Whole, count: int, floor_ppm: int) -> Whole:
-    """[groups, count] each live broker's floor: `floor_fraction` of the quota, split evenly (law 1)."""
+def floors(quota: Whole, floor_ppm: int) -> Whole:
+    """The floors of all live brokers together: `floor_fraction` of the quota (law 1)."""
     # Divided first, because quota * floor_ppm may not fit an int64.
-    return even(quota // PPM * floor_ppm + quota % PPM * floor_ppm // PPM, count)
-
-
-def least_floor(quota: Milli, count: int, floor_ppm: int) -> Milli:
-    """The lowest floor of `count` brokers: that of the last one."""
-    return quota * floor_ppm // PPM // count
+    whole: Whole = quota // PPM * floor_ppm + quota % PPM * floor_ppm // PPM
+    return whole

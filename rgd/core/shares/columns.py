@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from rgd.core.pairs import Places
+from rgd.core.shares.apportion import floors
 from rgd.core.shares.columns_filling import fill
 from rgd.core.shares.columns_sums import Flags, Ints, whole_sums
-from rgd.core.shares.model import PPM
 
 #: The value of an unlimited rate.
 NO_RATE: Final = -1
@@ -57,27 +57,41 @@ class Shares:
     """Shares in Milli per second, `NO_RATE` where a dimension is unlimited.
 
     Attributes:
+        rows: of brokers with demand.
         of_rows: [rows, 2] in the order of the rows.
         is_limited: each dimension, [groups].
         evenly: each dimension, [groups] what every live broker has a part of, with or without a row: the floors, and
             what filling left; empty where nothing is limited.
         brokers: number of live brokers.
+        others: (positions in the list of groups, [positions, brokers, 2] shares) of groups that another policy shares out.
     """
 
+    rows: Rows
     of_rows: Ints
     is_limited: Sequence[Flags]
     evenly: Sequence[Sequence[Ints]]
     brokers: int
+    others: Sequence[tuple[Ints, Ints]] = ()
 
-    def idle_of(self, broker_index: int) -> Ints:
-        """[groups, 2] the shares of a live broker where it has no row."""
-        return self._idle(np.array([broker_index]))[:, 0]
+    def of_index(self, index: int) -> Ints:
+        """[groups, 2] the shares of one live broker."""
+        shares = self._idle(np.array([index]))[:, 0]
+        own = (self.rows.broker_index == index).nonzero()[0]
+        shares[self.rows.group.take(own)] = self.of_rows.take(own, 0)
+        for at, table in self.others:
+            shares[at] = table[:, index]
+        return shares
 
-    def idle_all(self) -> Ints:
-        """[groups, brokers, 2] what `idle_of` gives each broker."""
-        return self._idle(np.arange(self.brokers))
+    def of_all(self) -> Ints:
+        """[groups, brokers, 2] the shares of all live brokers."""
+        shares = self._idle(np.arange(self.brokers))
+        shares[self.rows.group, self.rows.broker_index] = self.of_rows
+        for at, table in self.others:
+            shares[at] = table
+        return shares
 
     def _idle(self, broker_index: Ints) -> Ints:
+        """[groups, brokers] what these brokers have without a row."""
         shares = np.full((len(self.is_limited[0]), len(broker_index), 2), NO_RATE)
         group = np.arange(len(shares))[:, None]
         for k, totals in enumerate(self.evenly):
@@ -96,7 +110,7 @@ def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Share
         brokers: number of live brokers, >= 1.
         floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
     """
-    order = _order(rows, brokers)
+    given, order = rows, _order(rows, brokers)
     if order is not None:
         rows = rows.of(order)
     is_limited = quota[:, 0] >= 0, quota[:, 1] >= 0
@@ -117,7 +131,7 @@ def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Share
         evenly[k] = one.floors, spare
     if order is not None:
         of_rows[order] = of_rows.copy()
-    return Shares(of_rows, is_limited, evenly, brokers)
+    return Shares(given, of_rows, is_limited, evenly, brokers)
 
 
 def _part(total: Ints, brokers: int, group: Ints, broker_index: Ints) -> Ints:
@@ -143,9 +157,7 @@ class _Dimension:
     def __init__(self, rows: Rows, quota: Ints, k: int, brokers: int, floor_ppm: int) -> None:
         self.is_limited = quota[:, k] >= 0
         self.whole = np.maximum(quota[:, k], 0)
-        # Divided first, because quota * floor_ppm would overflow.
-        millions, rest = np.divmod(self.whole, PPM)
-        self.floors: Ints = millions * floor_ppm + rest * floor_ppm // PPM
+        self.floors: Ints = floors(self.whole, floor_ppm)
         self.supply: Ints = self.whole - self.floors
         self.floor = _part(self.floors, brokers, rows.group, rows.broker_index)
         self.asked: Ints = np.maximum(rows.wanted[:, k] - self.floor, 0)

@@ -23,6 +23,7 @@ import numpy as np
 
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.apportion import SHORT_MAX, Whole, by_weight, even, floors
+from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.columns_sums import Ints
 
 #: `steal` treats a group whose usage is this near to its quota as saturated: what is measured is never exactly the quota.
@@ -30,19 +31,29 @@ NEAR_PERCENT: Final = 1
 
 
 def share_by_usage(policy: SharePolicyName, quota: Ints, used: Ints, floor_ppm: int) -> Ints:
-    """[groups, brokers] the shares under a policy over admitted rates, in Milli per second.
+    """[groups, brokers, dimensions] the shares under a policy over admitted rates, `NO_RATE` for unlimited.
 
     Args:
         policy: one of `USAGE_POLICIES`.
-        quota: [groups] of one dimension, limited, 0 to 9e18.
-        used: [groups, live brokers in the order of names] what each admitted, >= 0.
+        quota: [groups, dimensions] Milli per second, 0 to 9e18, `NO_RATE` for unlimited.
+        used: [groups, live brokers in the order of names, dimensions] what each admitted, >= 0.
         floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
     """
+    shares = np.full(used.shape, NO_RATE)
+    for of in range(used.shape[2]):
+        at = (quota[:, of] != NO_RATE).nonzero()[0]
+        shares[at, :, of] = _of_dimension(policy, quota[at, of], used[at, :, of], floor_ppm)
+    return shares
+
+
+def _of_dimension(policy: SharePolicyName, quota: Ints, used: Ints, floor_ppm: int) -> Ints:
+    """[groups, brokers] the shares of [groups] quotas that are limited."""
     brokers = used.shape[1]
     most = max(quota.max(initial=0) * float(brokers), used.max(initial=0) * float(brokers))
     if most > SHORT_MAX:
         quota, used = quota.astype(object), used.astype(object)
-    shares = _lifted(USAGE_POLICIES[policy](quota, used), floors(quota, brokers, floor_ppm))
+    least = even(floors(quota, floor_ppm), brokers)
+    shares = _lifted(USAGE_POLICIES[policy](quota, used), least)
     is_idle = used.sum(axis=1) == 0
     return np.where(is_idle[:, None], even(quota, brokers), shares).astype(np.int64)
 

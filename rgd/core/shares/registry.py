@@ -34,9 +34,7 @@ def allocate(
     if not rows:
         return ()
     order = sorted(range(len(rows)), key=lambda place: rows[place].broker)
-    limits = np.array(
-        [[NO_RATE if rate is None else rate for rate in (quota.messages, quota.bytes)]]
-    )
+    limits = np.array([[NO_RATE if rate is None else rate for rate in quota]])
     if policy is SharePolicyName.MAX_MIN:
         columns = Rows(
             group=np.zeros(len(rows), np.int64),
@@ -47,9 +45,7 @@ def allocate(
         shares = share_out(columns, limits, brokers=len(rows), floor_ppm=floor_ppm).of_rows
     else:
         used = _column([rows[place].admitted for place in order])
-        shares = np.full(used.shape, NO_RATE)
-        for of in np.flatnonzero(limits[0] != NO_RATE):
-            shares[:, of] = share_by_usage(policy, limits[:, of], used[None, :, of], floor_ppm)[0]
+        shares = share_by_usage(policy, limits, used[None], floor_ppm)[0]
     shares[order] = shares.copy()
     return tuple(Rates(_rate(messages), _rate(size)) for messages, size in shares.tolist())
 

@@ -93,7 +93,7 @@ def test_get_shows_an_idle_broker_with_its_share(rgd: Rgd, running: RunningDaemo
 def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -> None:
     outcome = rgd("groups", "set", "gold", "--publish-messages", "2k", "--blocked")
     assert (outcome.code, outcome.err) == (0, "")
-    publish = replace(GOLD.quota.publish, messages=rate_of(2000))
+    publish = GOLD.quota.publish._replace(messages=rate_of(2000))
     assert running.snapshot().groups["gold"] == replace(
         GOLD, quota=replace(GOLD.quota, publish=publish), blocked=True
     )

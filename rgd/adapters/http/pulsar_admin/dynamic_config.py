@@ -78,7 +78,7 @@ class DynamicConfigCalls:
         def merge(known: Value) -> Value:
             limit = known if isinstance(known, LocalLimit) else NOT_SET
             before = limit.dispatch or UNLIMITED
-            rates = replace(before, **{dimension: rate})
+            rates = before._replace(**{dimension: rate})
             dispatch = None if rates.is_unlimited else rates
             # A broker's rate is per second, and relative to nothing.
             limit = replace(NOT_SET, publish=limit.publish, dispatch=dispatch)
