@@ -21,13 +21,14 @@ from rgd.core.broker.effects import Alarm, Append, Effect, Halt, Remember
 from rgd.core.broker.events import Event
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.exchange.numbered_names import NumberedNames
-from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.exchange.shards import WHOLE, Shard, shard_of
 from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.units import Dimension, Nanos
@@ -139,10 +140,11 @@ class CoreBrain:
         return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
-        reader, sharing = self.broker.shard_reader, self.broker.sharing
-        if self.broker.mode is not Mode.LIVE or not reader.is_warm(key.group):
+        sharing, shards = self.broker.sharing, self.broker.settings.shards
+        phase = sharing.shards.phases[shard_of(key.group, shards).number]
+        if self.broker.mode is not Mode.LIVE or phase != Phase.WARM:
             return None
-        if sharing.awaits(key):
+        if sharing.has_marks:
             # Its map is ahead of its share for as long as slices rest, some microseconds.
             return None
         return self.broker.shares(key)

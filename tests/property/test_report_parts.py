@@ -46,10 +46,10 @@ def passed(told: list[GroupKey], size: int, amount: int = 5) -> list[Report]:
     reports: list[Report] = []
     begin = 0
     rows_hash = advertised_hash(row(key, amount) for key in told)
-    for part in parts_of_state(index, slots):
-        rows = UsageColumns.of(*(row(index.keys[slot], amount) for slot in part.slots.tolist()))
-        assert part.span.begin == begin
-        begin = part.span.end
+    for some, span in parts_of_state(index, slots):
+        rows = UsageColumns.of(*(row(index.keys[slot], amount) for slot in some.tolist()))
+        assert span.begin == begin
+        begin = span.end
         reports.append(
             Report(
                 ME,
@@ -57,7 +57,7 @@ def passed(told: list[GroupKey], size: int, amount: int = 5) -> list[Report]:
                 1,
                 rows,
                 full=True,
-                span=part.span,
+                span=span,
                 rows_hash=rows_hash,
                 more=begin < 1 << 64,
             )

@@ -92,13 +92,13 @@ def test_the_map_holds_and_hashes_what_a_dict_would(script: list[Report | str]) 
     usage_map, model = UsageMap(), Model()
     for happening in script:
         if isinstance(happening, str):
-            places = usage_map.remove(happening)
+            usage_map.remove(happening)
             expected = set(model.pop(happening, {}))
         else:
             places = usage_map.apply(happening)
             expected = changes(model, happening)
-        found = [usage_map.index.keys[place] for place in places.tolist()]
-        assert (set(found), len(found)) == (expected, len(expected))
+            found = [usage_map.index.keys[place] for place in places.tolist()]
+            assert (set(found), len(found)) == (expected, len(expected))
         broker = happening if isinstance(happening, str) else happening.sender.broker
         if len(expected) % 2:
             # Asked for now and then, so that it is known at some reports and not at others.

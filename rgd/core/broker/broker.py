@@ -123,7 +123,17 @@ class Broker:
             sharing=self.sharing,
             now=now,
         )
-        sources = self._sources()
+        sources = Sources(
+            self.identity,
+            self.name,
+            self.link,
+            self.peers,
+            self.rounds,
+            self.sharing,
+            self.membership,
+            self.shards,
+            self.shard_reader,
+        )
         self.publisher = Publisher(settings, sources, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
         self.rounds.is_resuming = self.resumes
@@ -192,20 +202,6 @@ class Broker:
         self.usage.validate()
         self.membership.validate()
         self.sharing.validate()
-
-    def _sources(self) -> Sources:
-        """The parts that messages are made from."""
-        return Sources(
-            self.identity,
-            self.name,
-            self.link,
-            self.peers,
-            self.rounds,
-            self.sharing,
-            self.membership,
-            self.shards,
-            self.shard_reader,
-        )
 
     def _due(self) -> tuple[Nanos | None, ...]:
         """When each part has work; None where it has none."""
@@ -445,7 +441,7 @@ class Broker:
         if not self._is_started or gap_ns <= self.settings.patience_ns:
             return []
         # Messages of the peers may still wait to be read, so no peer counts as silent yet.
-        self.membership.forgive(now)
+        self.peers.forgive(now)
         self.name.doubt(now)
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []

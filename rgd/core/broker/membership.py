@@ -147,10 +147,6 @@ class Membership:
         for name, peer in self._peers.all():
             peer.is_incomplete = self._usage.is_partial(name)
 
-    def forgive(self, now: Nanos) -> None:
-        """Restart the expiry time of all peers, because this broker was not receiving."""
-        self._peers.forgive(now)
-
     def await_everybody(self, now: Nanos) -> None:
         """Expect the full state of all peers again after an isolation or suspension."""
         self._peers.forgive(now)

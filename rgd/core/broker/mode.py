@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rgd.core.broker.effects import AlarmCode
+from rgd.core.policies.model import OnIsolation
 
 
 class Mode(StrEnum):
@@ -97,9 +98,7 @@ TRANSITIONS: Final[Mapping[tuple[Mode, Signal], Transition]] = MappingProxyType(
         # The map is still good, because the hold ends before the peers drop this broker.
         (Mode.HOLDING, Signal.BACK): Transition(Mode.LIVE, _REJOINED, expects_states=True),
         (Mode.HOLDING, Signal.HOLD_OVER): Transition(None),
-        (Mode.EQUAL, Signal.BACK): _ASKS_AGAIN,
-        (Mode.HOLD, Signal.BACK): _ASKS_AGAIN,
-        (Mode.OPEN, Signal.BACK): _ASKS_AGAIN,
+        **{(Mode(after), Signal.BACK): _ASKS_AGAIN for after in OnIsolation},
         (Mode.REJOINING, Signal.ANSWERED): Transition(Mode.LIVE),
         # The exchange became unreachable before the peers answered.
         (Mode.REJOINING, Signal.SILENT): Transition(None, _ISOLATED),

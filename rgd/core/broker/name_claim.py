@@ -65,8 +65,6 @@ class NameClaim:
         self._identity = identity
         self._link = link
         self._is_isolated = is_isolated
-        self._round_ns = settings.round_ns
-        self._expiry_ns = settings.expiry_ns
         self._started_at: Nanos | None = None
         #: Until when this daemon claims `RETURNING`.
         self._returning_until = Nanos(0)
@@ -86,13 +84,13 @@ class NameClaim:
         """When `check` has something to decide."""
         if self.yielded_at is None or self._rival_seen_at is None:
             return None
-        back_at = max(self._look_at, self._rival_seen_at + self._expiry_ns)
+        back_at = max(self._look_at, self._rival_seen_at + self._settings.expiry_ns)
         return Nanos(min(back_at, self._end_at))
 
     @property
     def _end_at(self) -> int:
         assert self.yielded_at is not None
-        return self.yielded_at + self._settings.yield_rounds * self._round_ns
+        return self.yielded_at + self._settings.yield_rounds * self._settings.round_ns
 
     @property
     def is_started(self) -> bool:
@@ -121,12 +119,12 @@ class NameClaim:
         """Begin to use the name, or go on with it."""
         self._started_at = now
         if resumes:
-            self._started_at = Nanos(now - NEW_ROUNDS * self._round_ns)
+            self._started_at = Nanos(now - NEW_ROUNDS * self._settings.round_ns)
             self.doubt(now)
 
     def doubt(self, now: Nanos) -> None:
         """Claim `RETURNING` for a while, because another daemon may have taken the name."""
-        self._returning_until = Nanos(now + RETURN_ROUNDS * self._round_ns)
+        self._returning_until = Nanos(now + RETURN_ROUNDS * self._settings.round_ns)
 
     def meet(self, message: Message, now: Nanos) -> Ruling:
         """Decide on a message of another incarnation under this name."""
@@ -155,7 +153,7 @@ class NameClaim:
             return Ruling.END
         if self._link.is_silent(now):
             # This daemon may be the one that receives nothing.
-            self._look_at = Nanos(now + self._round_ns // LOOKS_A_ROUND)
+            self._look_at = Nanos(now + self._settings.round_ns // LOOKS_A_ROUND)
             return Ruling.NONE
         return Ruling.BACK
 
@@ -191,7 +189,10 @@ class NameClaim:
         return Ruling.NONE if self.yielded_at is None else Ruling.BACK
 
     def _is_within_expiry(self, at: Nanos | None, now: Nanos) -> bool:
-        return at is not None and now - at <= self._expiry_ns
+        return at is not None and now - at <= self._settings.expiry_ns
 
     def _is_new(self, now: Nanos) -> bool:
-        return self._started_at is None or now - self._started_at < NEW_ROUNDS * self._round_ns
+        return (
+            self._started_at is None
+            or now - self._started_at < NEW_ROUNDS * self._settings.round_ns
+        )

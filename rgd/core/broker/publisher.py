@@ -124,7 +124,8 @@ class Publisher:
             yield from self.report_state(shard, now)
         is_doubted = self.alive_at is not None and now >= self.alive_at
         if is_doubted and not round_begins_to_end:
-            yield from self.report_nothing(now)
+            # No peer can hold the rows yet that an ending round has picked, but the hash covers them.
+            yield self.report(NO_USAGE, now, more=self._of.rounds.is_ending)
 
     def _plan_heartbeat(self) -> None:
         """Schedule a heartbeat where the reports of rounds are too rare."""
@@ -172,11 +173,6 @@ class Publisher:
             is_last = span.end == ALL_ROWS.end
             rows = rounds.suppression.advertised_at(slots)
             yield self.report(rows, now, span=span, more=not is_last, shard=shard)
-
-    def report_nothing(self, now: Nanos) -> list[Effect]:
-        """Send a heartbeat."""
-        # No peer can hold the rows yet that an ending round has picked, but the hash covers them.
-        return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
 
     def report(
         self,

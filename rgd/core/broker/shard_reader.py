@@ -23,7 +23,7 @@ from rgd.core.broker.shard_shares import Phase
 from rgd.core.broker.sharing import Sharing
 from rgd.core.exchange.messages import Ask, Report
 from rgd.core.exchange.peers import REACH_SLACK, Peers
-from rgd.core.exchange.shards import Shard, shard_of
+from rgd.core.exchange.shards import Shard
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
@@ -96,13 +96,6 @@ class ShardReader:
     def _is_to_listen(self) -> bool:
         """Whether groups of other shards are in use than those that are read."""
         return self.joined.keys() != self._shards.used_at.keys()
-
-    def is_warm(self, group: str) -> bool:
-        """Whether the usage map holds what the peers advertise of a group."""
-        if not self.is_used:
-            return True
-        one = self.joined.get(shard_of(group, self._settings.shards).number)
-        return one is not None and one.phase is Phase.WARM
 
     # Joining and leaving.
 
@@ -296,54 +289,34 @@ class ShardReader:
 
     def _advance(self, one: Joined, now: Nanos) -> list[Effect]:
         """Change the phase of a shard where that is due."""
-        reached_at = one.link.reached_at
-        if one.phase is Phase.WARM:
-            silent_at = self._cut_at(one)
-            if silent_at is None or now < silent_at:
+        changes_at, was = self._changes_at(one), one.phase
+        is_due = changes_at is not None and now >= changes_at
+        if was is Phase.WARM or one.link.reached_at is None:
+            if not is_due:
                 return []
-            self._begin_again(one, now)
-            return [Alarm(AlarmCode.SHARD_CUT_OFF, reason=_named(one.shard))]
-        if reached_at is None:
-            waited = now - one.since >= WARMING_ROUNDS * self._settings.round_ns
-            if one.phase is Phase.COLD and waited:
+            if was is Phase.WARM:
+                self._begin_again(one, now)
+            else:
                 one.is_asked = False
                 self._become(one, Phase.CUT_OFF, now)
-                return [Alarm(AlarmCode.SHARD_CUT_OFF, reason=_named(one.shard))]
-            return []
-        effects: list[Effect] = []
-        was_cut = one.phase is Phase.CUT_OFF
-        if not one.is_asked:
-            effects += self._ask_all(one, now)
-        if self._is_complete(one) or now >= self._warm_at(reached_at):
+            return [Alarm(AlarmCode.SHARD_CUT_OFF, reason=_named(one.shard))]
+        effects = [] if one.is_asked else self._ask_all(one, now)
+        if is_due or one.equal.issuperset(self._peers.names()):
             self._become(one, Phase.WARM, now)
-            if was_cut:
+            if was is Phase.CUT_OFF:
                 effects.append(Alarm(AlarmCode.SHARD_BACK, reason=_named(one.shard)))
         return effects
 
     def _changes_at(self, one: Joined) -> Nanos | None:
         """When the phase of a shard changes if nothing is received until then."""
+        round_ns, link = self._settings.round_ns, one.link
         if one.phase is Phase.WARM:
-            return self._cut_at(one)
-        if one.link.reached_at is not None:
-            return self._warm_at(one.link.reached_at)
-        if one.phase is Phase.COLD:
-            return Nanos(one.since + WARMING_ROUNDS * self._settings.round_ns)
-        return None
-
-    def _warm_at(self, reached_at: Nanos) -> Nanos:
-        return Nanos(reached_at + WARMING_ROUNDS * self._settings.round_ns)
-
-    def _cut_at(self, one: Joined) -> Nanos | None:
-        """When a warm shard is cut off if no own report of it comes back until then."""
-        silent_at = one.link.silent_at
-        if silent_at is None:
+            hold_ns = self._settings.isolation_hold_rounds * round_ns
+            return None if link.silent_at is None else Nanos(link.silent_at + hold_ns)
+        if link.reached_at is None and one.phase is Phase.CUT_OFF:
             return None
-        hold_ns = self._settings.isolation_hold_rounds * self._settings.round_ns
-        return Nanos(silent_at + hold_ns)
-
-    def _is_complete(self, one: Joined) -> bool:
-        """Whether the rows of all live brokers are held."""
-        return all(name in one.equal for name in self._peers.names())
+        begun_at = one.since if link.reached_at is None else link.reached_at
+        return Nanos(begun_at + WARMING_ROUNDS * round_ns)
 
     def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
         one.phase = phase

@@ -257,11 +257,6 @@ class Sharing:
         slot = self._usage.index.find(key)
         return NO_SLOT if slot is None or not self._is_in_use[slot] else slot
 
-    def awaits(self, key: GroupKey) -> bool:
-        """Whether the share of a group in use is still to be recomputed."""
-        slot = self.slot_of(key)
-        return slot != NO_SLOT and bool(self._is_marked[slot])
-
     @property
     def slotless(self) -> int:
         """How many groups in use got no slot id; they are granted their floor."""

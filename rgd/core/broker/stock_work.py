@@ -1,7 +1,9 @@
 """A broker's work with stock Pulsar brokers: taking in their reports, and reporting to them.
 
-Law: a stock broker's rows are in the usage map like a peer's, so shares are computed from one map;
-`rgd.core.stock.members` has what they reported, `rgd.core.stock.steering` the rules.
+Laws: a stock broker's rows are in the usage map like a peer's, so shares are computed from one map;
+`rgd.core.stock.members` has what they reported, `rgd.core.stock.steering` the rules. The daemons' reports of a group
+sum to what rgd reports as a whole (`steering.foreign_usage`), because all of them compute it from the same map and
+split it by the same shares.
 
 Reports are sent at once after usage of stock brokers changed (of the changed groups), because a
 stock broker calculates from the last report of each before its next calculation; and once in a
@@ -16,23 +18,24 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+import numpy as np
+
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
-from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.columns import UsageColumns, rates
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import GroupKey
 from rgd.core.stock.members import StockMembers
-from rgd.core.stock.messages import GroupUsage
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.stock.names import is_of_rgd, is_service_url, stock_name
 from rgd.core.stock.rows import Usage
-from rgd.core.stock.steering import USAGE_MAX, rate_of
-from rgd.core.units import Nanos, Pair
+from rgd.core.stock.steering import USAGE_MAX, foreign_usage, rate_of, split
+from rgd.core.units import Kind, Nanos, Pair
 
 #: How often in a stock period silent brokers are searched for.
 CHECKS_A_PERIOD: Final = 4
@@ -41,6 +44,7 @@ CHECKS_A_PERIOD: Final = 4
 ZEROS_PERIODS: Final = 3
 
 _UNKNOWN: Final = Pair(USAGE_MAX, USAGE_MAX)
+_NOTHING: Final = Pair()
 
 
 class StockWork:
@@ -57,7 +61,6 @@ class StockWork:
         self._peers = peers
         self.members = StockMembers(self._period_ns, self._bounds)
         sharing.broker_index.stock_names = self.members.names
-        self._reports = StockReports(settings, self.members, usage, sharing)
         #: What is still to be reported: in whose name, and some groups.
         self._unsent: deque[tuple[str, Sequence[str]]] = deque()
         #: Groups whose usage changed since a report was sent.
@@ -124,10 +127,10 @@ class StockWork:
         if self._unsent:
             name, groups = self._unsent.popleft()
             if name != self._own_name:
-                effects += self._post(name, nothing_used(groups))
+                effects += self._post(name, _nothing_used(groups))
             elif self._sharing.mode.believes_map:
                 # A broker without shares from the map has nothing to report.
-                effects += self._post(name, self._reports.entries(groups))
+                effects += self._post(name, self._entries(groups))
         return effects
 
     def renew(self, now: Nanos) -> None:
@@ -143,9 +146,8 @@ class StockWork:
         if not self.reports_sent:
             return []
         return [
-            SendStockReport(part)
+            SendStockReport(StockReport(self._own_name, _nothing_used(groups)))
             for groups in self._pieces(self.members.groups())
-            for part in in_parts(self._own_name, nothing_used(groups))
         ]
 
     # Details.
@@ -253,7 +255,55 @@ class StockWork:
             self._unsent.extend((name, piece) for name in self._gone for piece in pieces)
         self._gone = {name: left - 1 for name, left in self._gone.items() if left > 1}
 
-    def _post(self, name: str, entries: Iterable[GroupUsage]) -> list[SendStockReport]:
-        reports = [SendStockReport(report) for report in in_parts(name, entries)]
-        self.reports_sent += len(reports)
-        return reports
+    def _post(self, name: str, entries: tuple[GroupUsage, ...]) -> list[SendStockReport]:
+        self.reports_sent += bool(entries)
+        return [SendStockReport(StockReport(name, entries))] if entries else []
+
+    def _entries(self, groups: Sequence[str]) -> tuple[GroupUsage, ...]:
+        """This broker's entries of some groups.
+
+        A group without policies here is left out; one with usage that is not known yet is
+        unchanged.
+        """
+        known = [name for name in groups if name in self._sharing.snapshot.groups]
+        used = {key: self.members.used(key) for name in known for key in _keys_of(name)}
+        reported = self._reported({key: pair for key, pair in used.items() if pair and any(pair)})
+        entries = []
+        for name in known:
+            publish, dispatch = (
+                None if used[key] is None else reported.get(key, _NOTHING) for key in _keys_of(name)
+            )
+            entries.append(GroupUsage(name, publish, dispatch))
+        return tuple(entries)
+
+    def _reported(self, used: dict[GroupKey, Pair]) -> dict[GroupKey, Pair]:
+        """This broker's part of what rgd reports of groups that stock brokers use."""
+        found = [(key, slot) for key in used if (slot := self._usage.index.find(key)) is not None]
+        if not found:
+            return {}
+        keys = [key for key, _ in found]
+        quota = rates(map(self._sharing.policies.quota, keys))
+        index = self._sharing.broker_index
+        slots = np.array([slot for _, slot in found], np.int64)
+        policies = [self._sharing.policies.policy(key) for key in keys]
+        table = index.share_out(slots, quota, policies, stock_is_hungry=True).of_all()
+        is_stock = index.is_stock
+        own = np.array([used[key] for key in keys], np.float64)
+        whole = foreign_usage(
+            own, quota, table[:, is_stock].sum(axis=1), self._settings.stock_period_ns
+        )
+        shares = np.maximum(table[:, ~is_stock], 0).swapaxes(0, 1)
+        at = int(np.count_nonzero(~is_stock[: index.own]))
+        return {
+            key: Pair(*pair)
+            for key, pair in zip(keys, split(whole, shares, at).tolist(), strict=True)
+        }
+
+
+def _nothing_used(groups: Iterable[str]) -> tuple[GroupUsage, ...]:
+    """Entries of zeros: Pulsar never expires a row, so this takes it back."""
+    return tuple(GroupUsage(name, _NOTHING, _NOTHING) for name in groups)
+
+
+def _keys_of(group: str) -> tuple[GroupKey, GroupKey]:
+    return GroupKey(group, Kind.PUBLISH), GroupKey(group, Kind.DISPATCH)

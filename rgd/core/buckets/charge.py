@@ -21,34 +21,20 @@ def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them 
     Unless `settles`, the name cannot give it back by settling: a lease gives back its own way.
     `requests` is 0 for a charge after the fact, whose request was counted with its grant.
     """
+    for level in chain.shadows:
+        level.charge_shadow(messages, size, now)
+    for part in chain.parts:
+        part.count(messages, size)
+    for counters in chain.counters:
+        counters.admit(messages, size, attempt, topic, now, requests)
+    if settles and chain.unsettled is not None:
+        chain.unsettled.add(messages, size, now)
+    # Last, so that a request that raises takes nothing.
     messages_cost, bytes_cost = messages * PICO, size * PICO
     for level in chain.deciding:
         level.messages_tokens -= messages_cost
         level.bytes_tokens -= bytes_cost
         level.short_until = NEVER
-    try:
-        for level in chain.shadows:
-            level.charge_shadow(messages, size, now)
-        for part in chain.parts:
-            part.count(messages, size)
-        for counters in chain.counters:
-            counters.admit(messages, size, attempt, topic, now, requests)
-        if settles and chain.unsettled is not None:
-            chain.unsettled.add(messages, size, now)
-    except Exception:
-        give_back(chain, messages, size)
-        raise
-
-
-def note(chain: Chain, messages: int, size: int, topic: str | None, now: Nanos) -> None:
-    """Record a topic's first request, or a group's first request since the last tick."""
-    try:
-        for counters in chain.counters:
-            counters.at = now
-            counters.note(topic)
-    except Exception:
-        give_back(chain, messages, size)
-        raise
 
 
 def give_back(chain: Chain, messages: int, size: int) -> None:

@@ -131,17 +131,9 @@ class LevelState(Buckets):
     def give(self, messages: int, size: int, now: Nanos) -> None:
         """Put back units that were taken and not used, as far as the bucket has room."""
         self.refill(now)
-        self.short_until = NEVER
-        if self.messages_rate is not None:
-            tokens = self.messages_tokens + messages * PICO
-            self.messages_tokens = min(tokens, self.messages_depth)
-            if self.spilled is not None:
-                self.spilled[0] += tokens - self.messages_tokens
-        if self.bytes_rate is not None:
-            tokens = self.bytes_tokens + size * PICO
-            self.bytes_tokens = min(tokens, self.bytes_depth)
-            if self.spilled is not None:
-                self.spilled[1] += tokens - self.bytes_tokens
+        self.take(-messages, -size)
+        # What is above the depth is spilled, as when the rates change.
+        self.flow(self.share, now)
 
     def flows_faster(self, live_brokers: int) -> bool:
         """Whether a counterfactual bucket, which gets at least an even part, has a higher rate."""

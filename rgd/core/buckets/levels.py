@@ -273,11 +273,16 @@ class Levels:
         """
         if self._unweighed is None:
             self._unweighed = _parts_of([*self._splits.values()])
-        self._weigh(self._bounds.slice_levels, now)
+        Levels.work(self, now)
 
     def work(self, now: Nanos) -> None:
         """Weigh a slice of the topics that are still to be weighed."""
-        self._weigh(self._bounds.slice_levels, now)
+        count = self._bounds.slice_levels
+        for part in islice(self._unweighed or (), count):
+            part.close_round(now)
+            count -= 1
+        if count:
+            self._unweighed = None
 
     def look_at_limits(self, count: int, now: Nanos) -> None:
         """Look at `count` limits in turn, and evict unused ones."""
@@ -389,13 +394,6 @@ class Levels:
         elif split.mode is not mode:
             split.mode = mode
             split.redivide(now)
-
-    def _weigh(self, count: int, now: Nanos) -> None:
-        for part in islice(self._unweighed or (), count):
-            part.close_round(now)
-            count -= 1
-        if count:
-            self._unweighed = None
 
     def _refresh_limit(self, level: LimitState) -> bool:
         """Apply the rates in force to a limit; False if it no longer exists."""

@@ -4,7 +4,7 @@ Laws: all levels apply and the most stringent wins. Nothing is taken
 from any bucket unless the whole request is granted, or the part of it if the
 caller accepts a part. Each distinct group of topic, namespace and tenant is
 charged once. A shadow group counts what it would refuse and refuses nothing.
-If an exception is raised, the charge is undone, because its caller gets no answer.
+If an exception is raised, nothing is taken, because its caller gets no answer.
 
 This is the fast path: plain calls, no events. `rgd.core.broker.sharing` computes a group's share
 and puts it in force here. `refusal` handles refusals and parts.
@@ -17,7 +17,7 @@ from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.blocked import BlockedTopics
 from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import BlockedTopic, Chain
-from rgd.core.buckets.charge import charge, note
+from rgd.core.buckets.charge import charge
 from rgd.core.buckets.decision import (
     NOTHING,
     Answer,
@@ -123,17 +123,17 @@ class Limiter(Levels):
         if refusing:
             return refuse(self, chain, refusing, messages, size, topic, attempt, now)
         if chain.is_plain and attempt <= 1:  # `charge`, inlined.
-            for level in chain.deciding:
-                level.messages_tokens -= messages_cost
-                level.bytes_tokens -= bytes_cost
-                level.short_until = NEVER
             for counters in chain.counters:
                 counters.at = now
                 counters.requests += 1
                 counters.messages += messages
                 counters.bytes += size
                 if not counters.is_touched or topic not in counters.topics:
-                    note(chain, messages, size, topic, now)
+                    counters.note(topic)
+            for level in chain.deciding:
+                level.messages_tokens -= messages_cost
+                level.bytes_tokens -= bytes_cost
+                level.short_until = NEVER
         else:
             charge(chain, messages, size, topic, attempt, now)
             if chain.softs:

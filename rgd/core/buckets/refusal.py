@@ -228,9 +228,8 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
     if messages or size:
         charge(chain, messages, size, least.topic, least.attempt, now, settles=settles)
     try:
-        longest, wait_ms, waits_for = _longest_wait(
-            chain.deciding, least.messages, least.bytes, now
-        )
+        waits = [(one, *one.wait(least.messages, least.bytes, now)) for one in chain.deciding]
+        longest, wait_ms, waits_for = max(waits, key=lambda wait: wait[1])
         if not messages and not size:
             part = Part(0, 0, longest, waits_for, part.mask)
         asked = _Amounts(*whole, messages, size, partial=True)
@@ -282,14 +281,6 @@ def _lowered(chain: Chain, part: Part, wait_ms: int, now: Nanos) -> Decision:
     assert level is not None, "nothing lowered the part"
     decision = _decision(level, dimension, messages, size, wait_ms, now)
     return marked_over(decision, chain.softs) if messages or size else decision
-
-
-def _longest_wait(
-    levels: Sequence[LevelState], messages: int, size: int, now: Nanos
-) -> tuple[LevelState, int, Dimension]:
-    """The first level with the longest wait, that wait (ms) and its dimension."""
-    waits = [(level, *level.wait(messages, size, now)) for level in levels]
-    return max(waits, key=lambda wait: wait[1])
 
 
 def _count(  # noqa: PLR0913, PLR0917 -- as `refuse`

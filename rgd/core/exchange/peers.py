@@ -114,20 +114,15 @@ class Peers:
         self._peers[sender.broker] = Peer(sender.incarnation, now, now)
         return Receipt.RESTARTED
 
-    def advance(self, report: Report) -> int:
-        """Advance to the sequence of a live sender's report.
-
-        Returns:
-            Number of sequences advanced: 0 for a repeated report, more than 1 if some were missed.
-        """
+    def advance(self, report: Report) -> bool:
+        """Advance to the sequence of a live sender's report; False for a repeated one."""
         peer = self._peers[report.sender.broker]
         if report.sequence <= peer.sequence:
-            return 0
-        steps = report.sequence - peer.sequence
+            return False
         peer.sequence = report.sequence
         peer.weight = bounded_weight(report.weight)
         peer.claim = report.claim
-        return steps
+        return True
 
     def readers(self) -> dict[int, int]:
         """How many peers read each number of shards."""

@@ -43,13 +43,6 @@ def _steps() -> Ints:
     return steps
 
 
-def _indexes() -> Ints:
-    """[four digits] number of rounded rates below, with the same unit."""
-    is_rounded = np.arange(_DIGITS_END) % _STEP_OF == 0
-    indexes: Ints = np.cumsum(is_rounded) - is_rounded
-    return indexes
-
-
 def _rates() -> Ints:
     """[codes] the rounded rates in order."""
     digits = [number for number in range(_DIGITS_END) if number % _STEP_OF[number] == 0]
@@ -59,11 +52,8 @@ def _rates() -> Ints:
 
 
 _STEP_OF: Final = _steps()
-_INDEX_OF: Final = _indexes()
 #: [codes] the rates.
 RATES: Final = _rates()
-#: Codes from one unit to the next: 10 times the unit has as many as the digits from 1000 on.
-_CODES_A_UNIT: Final = int(RATES.searchsorted(_DIGITS_END) - RATES.searchsorted(EXACT_MAX))
 
 
 def rounded(rates: Ints) -> Ints:
@@ -81,9 +71,7 @@ def rounded(rates: Ints) -> Ints:
 
 def codes_of(rates: Ints) -> RateCodes | None:
     """The codes of rounded rates; None if any rate is not rounded, or is negative."""
-    powers = _TENS.searchsorted(rates, side="right")
-    digits = rates // _UNITS.take(powers)
-    codes = _INDEX_OF.take(digits, mode="clip") + _CODES_A_UNIT * powers
+    codes = RATES.searchsorted(rates)
     if np.array_equal(RATES.take(codes, mode="clip"), rates):
         return codes.astype(np.uint16)
     return None

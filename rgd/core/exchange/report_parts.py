@@ -11,7 +11,7 @@ span needs repair.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -26,13 +26,6 @@ from rgd.core.policies.names import NAME_MAX
 ROW_BYTES_MAX: Final = 64
 
 
-class StatePart(NamedTuple):
-    """Part of a whole state: the slots of its rows, and the span whose rows are all included."""
-
-    slots: Ints
-    span: Span
-
-
 def parts_of_rows(
     rows: UsageColumns, bytes_max: int = BOUNDS.exchange.part_bytes_max
 ) -> Sequence[UsageColumns]:
@@ -44,15 +37,18 @@ def parts_of_rows(
     return [rows.take(some) for some in _cut(sizes, bytes_max)]
 
 
-def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[StatePart]:
-    """A whole state, given by its slots, in as many parts as are needed; at least one part."""
+def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[tuple[Ints, Span]]:
+    """A whole state, given by its slots, in as many parts as are needed; at least one part.
+
+    Each is the slots of its rows, and the span whose rows are all included.
+    """
     names = [len(index.keys[slot].group) for slot in slots.tolist()]
     sizes = np.array(names, np.int64) + ROW_BYTES_MAX
     order = np.argsort(index.hashes[slots], kind="stable")
     slots, begin = slots[order], ALL_ROWS.begin
     for some in _cut(sizes[order], index.bounds.part_bytes_max):
         end = ALL_ROWS.end if some.stop == len(slots) else int(index.hashes[slots[some.stop]])
-        yield StatePart(slots[some], Span(begin, end))
+        yield slots[some], Span(begin, end)
         begin = end
 
 

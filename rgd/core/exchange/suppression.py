@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 
 from rgd.core.exchange.columns import (
-    NO_USAGE,
     Flags,
     Ints,
     UsageColumns,
@@ -187,8 +186,6 @@ class Suppression:
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
         """The rows of these groups as they are advertised, idle where that was taken back."""
-        if len(slots) == 0:
-            return NO_USAGE
         keys = [self._index.keys[slot] for slot in slots.tolist()]
         return UsageColumns(
             groups=tuple(key.group for key in keys),

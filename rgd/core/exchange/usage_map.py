@@ -91,16 +91,14 @@ class UsageMap:
             self._brokers.add(slots[fresh], number)
         return np.concatenate((changed, gone_slots, slots[fresh]))
 
-    def remove(self, broker: str) -> Ints:
-        """Remove a broker and free its number; returns the slots of the groups it had rows in."""
+    def remove(self, broker: str) -> None:
+        """Remove a broker and free its number."""
         number = self._numbers.pop(broker, None)
-        if number is None:
-            return _NO_PLACES
-        slots = self._drop(number, np.ones(len(self._held[number]), np.bool_))
-        self._held[number] = BrokerRows()
-        self._names[number] = ""
-        self._free_numbers.append(number)
-        return slots
+        if number is not None:
+            self._drop(number, np.ones(len(self._held[number]), np.bool_))
+            self._held[number] = BrokerRows()
+            self._names[number] = ""
+            self._free_numbers.append(number)
 
     def remove_shard(self, broker: str, shard: Shard) -> None:
         """Remove a broker's rows of one shard, because they are received no longer."""

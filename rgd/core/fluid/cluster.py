@@ -62,13 +62,9 @@ class Cluster:
             else CountedDemand()
         )
         nothing = np.zeros(self._shape, np.int64)
-        self._share = self.shares(nothing, nothing)
+        #: Shares in force; [groups, brokers, dimensions] Milli per second, `NO_RATE` for unlimited.
+        self.share = self.shares(nothing, nothing)
         self._buckets = FluidBuckets(self._rate(), settings.burst_ms)
-
-    @property
-    def share(self) -> Ints:
-        """Shares in force; [groups, brokers, dimensions] Milli per second, `NO_RATE` for unlimited."""
-        return self._share
 
     @property
     def tokens(self) -> Floats:
@@ -121,11 +117,11 @@ class Cluster:
         return shares.of_rows[:, :dimensions].reshape(self._shape)
 
     def _put(self, share: Ints) -> None:
-        self._share = share
+        self.share = share
         self._buckets.set_rate(self._rate())
 
     def _rate(self) -> Floats:
-        return np.where(self._share == NO_RATE, np.inf, self._share)
+        return np.where(self.share == NO_RATE, np.inf, self.share)
 
 
 def _pair(columns: Ints, fill: int) -> Ints:

@@ -114,10 +114,7 @@ class Leases:
             lease.wants = renewal.wants
         if renewal.ttl_ns is not None:
             lease.ttl_ns = renewal.ttl_ns
-        left = Pair(
-            min(renewal.left.messages, lease.held.messages),
-            min(renewal.left.bytes, lease.held.bytes),
-        )
+        left = Pair(*map(min, renewal.left, lease.held))
         answer = self._take(lease, left, 1, now)
         self._events[LeaseEvent.RENEWED] += 1
         return answer
@@ -134,7 +131,7 @@ class Leases:
         self.table.expire(now)
         lease = self.table.get(lease_id, now)
         source = lease.source
-        back = Pair(min(left.messages, lease.held.messages), min(left.bytes, lease.held.bytes))
+        back = Pair(*map(min, left, lease.held))
         self.table.end(lease)
         self._events[LeaseEvent.RELEASED] += 1
         if not any(back):

@@ -70,7 +70,7 @@ def topic_of(namespace: str, topic: str) -> str:
         InvalidName: the name is malformed, or belongs to another namespace.
     """
     if "://" not in topic:
-        _check_local(topic)
+        _check_printable(topic, "topic")
         return f"persistent://{namespace}/{topic}"
     full = parse_topic(topic)
     if namespace_of_topic(full) != namespace:
@@ -88,7 +88,7 @@ def parse_topic(full: str) -> str:
         )
     check_entity(parts[0], "topic's tenant")
     check_entity(parts[1], "topic's namespace")
-    _check_local(parts[2])
+    _check_printable(parts[2], "topic")
     return full
 
 
@@ -114,18 +114,15 @@ def tenant_of(namespace: str) -> str:
 
 def check_subscription(name: str) -> str:
     """Return `name` if it is valid for a subscription (anything printable, as in Pulsar)."""
+    return _check_printable(name, "subscription")
+
+
+def _check_printable(name: str, field: str) -> str:
     if not name or len(name) > NAME_MAX or _CONTROL.search(name):
         raise InvalidName(
-            f"subscription: expected 1 to {NAME_MAX} printable characters, got {_shown(name)}"
+            f"{field}: expected 1 to {NAME_MAX} printable characters, got {_shown(name)}"
         )
     return name
-
-
-def _check_local(topic: str) -> None:
-    if not topic or len(topic) > NAME_MAX or _CONTROL.search(topic):
-        raise InvalidName(
-            f"topic: expected 1 to {NAME_MAX} printable characters, got {_shown(topic)}"
-        )
 
 
 def _shown(name: str) -> str:

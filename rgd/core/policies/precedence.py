@@ -8,17 +8,16 @@ For a backlog quota, each type by itself: the topic, else its partitioned topic,
 Groups have no precedence: each distinct one is charged (`PolicySnapshot.groups_of`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rgd.core.policies.model import (
     BacklogQuota,
-    BacklogQuotas,
     Backlogs,
     BacklogType,
     Limits,
-    LocalLimit,
     Rates,
 )
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
@@ -47,21 +46,28 @@ class Scoped(NamedTuple, Generic[_Value]):
 
 def topic_limit(limits: Limits, topic: str, kind: Kind) -> Scoped[Rates] | None:
     """The limit of one topic (full name) on each broker; None if no scope sets one."""
-    return _first(_topic_scopes(limits, topic), kind)
+    namespace = namespace_of_topic(topic)
+    return _first(_scopes(limits.topics, limits.namespaces, namespace, topic), kind)
 
 
 def subscription_limit(
     limits: Limits, topic: str, subscription: str, kind: Kind
 ) -> Scoped[Rates] | None:
     """The limit of one subscription of a topic (full name) on each broker; likewise."""
-    return _first(_subscription_scopes(limits, topic, subscription), kind)
+    own = (
+        (limits.subscriptions.get((name, subscription)), Scope.SUBSCRIPTION, subscription)
+        for name in names_of(topic)
+    )
+    namespace = namespace_of_topic(topic)
+    wider = limits.topic_subscriptions, limits.namespace_subscriptions
+    return _first(chain(own, _scopes(*wider, namespace, topic)), kind)
 
 
 def backlog_quota(
     backlogs: Backlogs, namespace: str, topic: str | None, which: BacklogType
 ) -> Scoped[BacklogQuota] | None:
     """The quota of one type that is set for a topic, or for a namespace; None if none is."""
-    return _first(_backlog_scopes(backlogs, namespace, topic), which)
+    return _first(_scopes(backlogs.topics, backlogs.namespaces, namespace, topic), which)
 
 
 def names_of(topic: str) -> tuple[str, ...]:
@@ -70,36 +76,19 @@ def names_of(topic: str) -> tuple[str, ...]:
     return (topic,) if partitioned is None else (topic, partitioned)
 
 
-_Candidates = Iterator[tuple[LocalLimit | None, Scope, str]]
+_Candidates = Iterator[tuple[Any, Scope, str]]
 
 
-def _topic_scopes(limits: Limits, topic: str) -> _Candidates:
-    for name in names_of(topic):
-        yield limits.topics.get(name), Scope.TOPIC, name
-    namespace = namespace_of_topic(topic)
-    yield limits.namespaces.get(namespace), Scope.NAMESPACE, namespace
-
-
-def _subscription_scopes(limits: Limits, topic: str, subscription: str) -> _Candidates:
-    names = names_of(topic)
-    for name in names:
-        yield limits.subscriptions.get((name, subscription)), Scope.SUBSCRIPTION, subscription
-    for name in names:
-        yield limits.topic_subscriptions.get(name), Scope.TOPIC, name
-    namespace = namespace_of_topic(topic)
-    yield limits.namespace_subscriptions.get(namespace), Scope.NAMESPACE, namespace
-
-
-def _backlog_scopes(
-    backlogs: Backlogs, namespace: str, topic: str | None
-) -> Iterator[tuple[BacklogQuotas | None, Scope, str]]:
-    if topic is not None and backlogs.topics:
+def _scopes(
+    topics: Mapping[str, Any], namespaces: Mapping[str, Any], namespace: str, topic: str | None
+) -> _Candidates:
+    if topic is not None and topics:
         for name in names_of(topic):
-            yield backlogs.topics.get(name), Scope.TOPIC, name
-    yield backlogs.namespaces.get(namespace), Scope.NAMESPACE, namespace
+            yield topics.get(name), Scope.TOPIC, name
+    yield namespaces.get(namespace), Scope.NAMESPACE, namespace
 
 
-def _first(candidates: Iterator[tuple[Any, Scope, str]], which: Any) -> Scoped[Any] | None:
+def _first(candidates: _Candidates, which: Any) -> Scoped[Any] | None:
     """What the first scope says that sets it."""
     for setting, scope, name in candidates:
         found = None if setting is None else setting.of(which)

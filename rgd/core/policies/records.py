@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rgd.core.policies.model import NOT_SET, BacklogQuotas, Group, LocalLimit
-from rgd.core.policies.names import namespace_of_topic, tenant_of
-from rgd.core.policies.snapshot import PolicySnapshot, snapshot_of
+from rgd.core.policies.names import tenant_of
+from rgd.core.policies.snapshot import NAMESPACE_OF, PolicySnapshot, snapshot_of
 from rgd.core.policies.table import TableWriter
 
 GROUP: Final = "group:"
@@ -64,14 +64,6 @@ _SORTS: Final[Mapping[str, tuple[str, type]]] = MappingProxyType(
         BACKLOG_TOPIC: ("backlogs.topics", BacklogQuotas),
     }
 )
-
-_OF_NAMESPACES: Final = (
-    NAMESPACE,
-    LIMIT_NAMESPACE,
-    LIMIT_NAMESPACE_SUBSCRIPTIONS,
-    BACKLOG_NAMESPACE,
-)
-_OF_TOPICS: Final = (TOPIC, LIMIT_TOPIC, LIMIT_TOPIC_SUBSCRIPTIONS, BACKLOG_TOPIC)
 
 #: A group, the name of the group attached to, a limit, backlog quotas, or None: deleted.
 Value = Group | str | LocalLimit | BacklogQuotas | None
@@ -165,11 +157,10 @@ class PolicyRecords:
         if key == LIMIT_BROKER:
             self._broker = value if isinstance(value, LocalLimit) else NOT_SET
             return
-        prefix, name = _parted(key)
+        prefix, entry = _parted(key)
         table = self._tables.get(prefix)
         if table is None:
             return
-        entry = subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
         if isinstance(value, _SORTS[prefix][1]):
             table.put(entry, value)
         else:
@@ -178,26 +169,23 @@ class PolicyRecords:
 
 def _namespace_of(key: str) -> str | None:
     """The namespace that a key names, if it names one."""
-    prefix, name = _parted(key)
-    if prefix in _OF_NAMESPACES:
-        return name
-    if prefix == LIMIT_SUBSCRIPTION:
-        return namespace_of_topic(subscription_of(name)[0])
-    return namespace_of_topic(name) if prefix in _OF_TOPICS else None
+    prefix, entry = _parted(key)
+    of = NAMESPACE_OF.get(_SORTS[prefix][0]) if prefix in _SORTS else None
+    return None if of is None else of(entry)
 
 
-def _parted(key: str) -> tuple[str, str]:
-    """The prefix of a key, and the name after it."""
+def _parted(key: str) -> tuple[str, Any]:
+    """The prefix of a key, and what the name after it is in the table of the snapshot."""
     end = key.find(":") + 1
     if key.startswith(_LONG):
         end = key.find(":", end) + 1
-    return key[:end], key[end:]
+    prefix, name = key[:end], key[end:]
+    return prefix, subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
 
 
 def value_in(snapshot: PolicySnapshot, key: str) -> Value:
     """The policy of a key (but a broker's) in a snapshot; None: there is none."""
-    prefix, name = _parted(key)
-    entry = subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
+    prefix, entry = _parted(key)
     value: Value = attrgetter(_SORTS[prefix][0])(snapshot).get(entry)
     return value
 

@@ -7,9 +7,10 @@ Each distinct group among topic, namespace and tenant is charged once, narrowest
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from rgd.core.bounds import BOUNDS
@@ -82,22 +83,28 @@ class PolicySnapshot:
 
     def _namespaces(self) -> Iterator[str]:
         """Every named namespace, once for each policy that names it."""
-        limits, backlogs = self.limits, self.backlogs
-        for names in (
-            self.attach.namespaces,
-            limits.namespaces,
-            limits.namespace_subscriptions,
-            backlogs.namespaces,
-        ):
-            yield from names
-        for topics in (
-            self.attach.topics,
-            limits.topics,
-            limits.topic_subscriptions,
-            backlogs.topics,
-        ):
-            yield from map(namespace_of_topic, topics)
-        yield from (namespace_of_topic(topic) for topic, _ in limits.subscriptions)
+        for table, of in NAMESPACE_OF.items():
+            yield from map(of, attrgetter(table)(self))
+
+
+def _of_subscription(name: tuple[str, str]) -> str:
+    return namespace_of_topic(name[0])
+
+
+#: Of each table whose entries name a namespace, as attributes of a snapshot, how they do.
+NAMESPACE_OF: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
+    {
+        "attach.namespaces": str,
+        "attach.topics": namespace_of_topic,
+        "limits.topics": namespace_of_topic,
+        "limits.subscriptions": _of_subscription,
+        "limits.namespaces": str,
+        "limits.namespace_subscriptions": str,
+        "limits.topic_subscriptions": namespace_of_topic,
+        "backlogs.namespaces": str,
+        "backlogs.topics": namespace_of_topic,
+    }
+)
 
 
 def with_tenants(namespaces: Iterable[str]) -> Collection[str]:

@@ -87,17 +87,17 @@ def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
     reports: list[Message] = []
     for part in parts_of_rows(rows):
         reports.append(Report(ME, len(reports) + 1, NS_PER_S, part, rows_hash=rows_hash, more=True))
-    for state in parts_of_state(index, slots):
+    for some, span in parts_of_state(index, slots):
         reports.append(
             Report(
                 ME,
                 len(reports) + 1,
                 NS_PER_S,
-                rows.take(state.slots),
+                rows.take(some),
                 full=True,
-                span=state.span,
+                span=span,
                 rows_hash=rows_hash,
-                more=state.span.end < 1 << 64,
+                more=span.end < 1 << 64,
             )
         )
     return reports

@@ -89,7 +89,7 @@ def test_a_group_whose_policies_are_still_to_be_read_has_its_new_share_when_it_i
 def test_idle_groups_are_read_by_the_way_and_missing_ones_are_given_up(house: House) -> None:
     house.use(100)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
-    assert house.sharing.awaits(key())
+    assert house.sharing.has_marks
     house.catch_up(0)
     # Each bucket is touched once.
     assert house.applied == [(key(), rates(40), START)]
