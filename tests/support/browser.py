@@ -9,6 +9,7 @@ import base64
 import itertools
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import files
@@ -141,6 +142,7 @@ def running_browser(folder: Path) -> Iterator[str]:
     try:
         while not port.is_file() or "\n" not in port.read_text():
             assert process.poll() is None, log.read_text()
+            time.sleep(0.02)
         yield f"http://127.0.0.1:{port.read_text().partition(chr(10))[0]}"
     finally:
         process.terminate()

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from pathlib import Path
 from tests.support.child_processes import start_dying_with_parent
 
 UP_S = 60.0
-_LISTENS = re.compile(r"listening=(\S+)")
+#: Up to what follows: the line may be written in two.
+_LISTENS = re.compile(r"listening=(\S+)\s")
+_LOOK_S = 0.02
 
 
 @contextmanager
@@ -40,9 +43,11 @@ def served(folder: Path, groups: str, **settings: str) -> Iterator[str]:
     try:
         while not (found := _LISTENS.search(log.read_text())):
             assert process.poll() is None, log.read_text()
+            time.sleep(_LOOK_S)
         url = found[1]
         while not _is_ready(url):
             assert process.poll() is None, log.read_text()
+            time.sleep(_LOOK_S)
         yield url
         assert process.poll() is None, log.read_text()
     finally:

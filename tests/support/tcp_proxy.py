@@ -15,6 +15,8 @@ from collections.abc import Coroutine
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tests.support.child_processes import free_ports
+
 LOOPBACK = "127.0.0.1"
 PIECE_BYTES_MAX = 1 << 16
 #: Pieces that wait to be passed on in one direction; then the sender is no longer read.
@@ -26,12 +28,14 @@ class TcpProxy:
 
     Args:
         target_port: where the server listens, on 127.0.0.1.
-        port: where the proxy listens; 0 takes a free one.
     """
 
-    def __init__(self, target_port: int, port: int = 0) -> None:
+    def __init__(self, target_port: int) -> None:
         self.target_port = target_port
-        self.port = port
+        #: Nobody is given it while the proxy refuses, because it is not an ephemeral one.
+        (self.port,) = free_ports(1)
+        # Else the answers of the server would change their length.
+        assert len(str(self.port)) == len(str(self.target_port))
         self._delay_s = 0.0
         self._is_swallowing = False
         self._flowing = asyncio.Event()
@@ -100,9 +104,6 @@ class TcpProxy:
     async def _listen(self) -> None:
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, LOOPBACK, self.port)
-            self.port = self._server.sockets[0].getsockname()[1]
-            # Else the answers of the server would change their length.
-            assert len(str(self.port)) == len(str(self.target_port))
 
     @staticmethod
     async def _cut(connections: list[asyncio.Task[None]]) -> None:

@@ -18,7 +18,6 @@ from tests.contract.exchange.backends import (
     NAMESPACE,
     PATIENT,
     TIMEOUT_S,
-    hear,
     learn,
     lost,
     open_again,
@@ -108,8 +107,7 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
     impatient = replace(PATIENT, send_timeout_ms=500)
     member = PulsarExchange(apache_pulsar.service_url, topic, settings=impatient, prepare=prepare)
     await member.open()
-    await member.publish(b"before")
-    assert await hear(member, 1) == [b"before"]
+    await _until_it_comes_back(member, b"before")
     await Operator(apache_pulsar).call("DELETE", f"namespaces/{namespace}?force=true")
     await _until_it_comes_back(member, b"after")
     assert member.attempts

@@ -42,7 +42,9 @@ def policies() -> PolicySnapshot:
     def rates(messages: int) -> Limit:
         return Limit(Rates(rate_of(messages), rate_of(None)))
 
-    groups = {"gold": Group("gold", rates(1_000_000)), "slow": Group("slow", rates(100))}
+    # One for each form of the client: a large request leaves debt for seconds.
+    slow = {name: Group(name, rates(100)) for name in ("ask_async", "ask_blocking")}
+    groups = {"gold": Group("gold", rates(1_000_000)), **slow}
     return PolicySnapshot(groups, Attachments(namespaces={"acme/orders": "gold"}))
 
 
@@ -83,13 +85,13 @@ def settings_of(url: str, **said: Any) -> ClientSettings:
 
 @both
 def test_it_is_granted_refused_or_at_fault(ask: Asking, running: RunningDaemon) -> None:
-    settings = settings_of(running.url)
-    granted, refused = ask(settings, Question(ORDERS, 5), Question(Name(group="slow"), 900))
+    settings, slow = settings_of(running.url), ask.__name__
+    large = Question(Name(group=slow), 900)
+    granted, _, refused = ask(settings, Question(ORDERS, 5), large, large)
 
     assert (granted.granted, granted.messages, granted.source) == (True, 5, Source.DAEMON)
     # A full bucket grants one large request and leaves debt: the next one is refused.
-    (refused,) = ask(settings, Question(Name(group="slow"), 900))
-    assert (refused.granted, refused.limited_by, refused.group) == (False, "resource_group", "slow")
+    assert (refused.granted, refused.limited_by, refused.group) == (False, "resource_group", slow)
     with pytest.raises(QuestionRefused, match="404"):
         ask(settings, Question(Name(group="nobody")))
     with pytest.raises(BadSetting, match="messages"):
@@ -99,7 +101,7 @@ def test_it_is_granted_refused_or_at_fault(ask: Asking, running: RunningDaemon) 
 @both
 def test_who_waits_is_granted_at_a_later_attempt(ask: Asking, tmp_path: Path) -> None:
     with running_daemon(tmp_path, policies()) as running:
-        slow = Question(Name(group="slow"), 25)
+        slow = Question(Name(group=ask.__name__), 25)
         answers = ask(settings_of(running.url), slow, slow, slow, wait_s=PATIENT_S)
 
     assert [answer.granted for answer in answers] == [True] * 3

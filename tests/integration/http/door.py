@@ -196,7 +196,7 @@ async def open_door(
     server = server_type(
         served, settings, metrics=page, log_door=log_door, live_door=live_door, observe=observe
     )
-    timeout = aiohttp.ClientTimeout(total=20)
+    timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         doors.append(Door(server, served, session))
         async with server:

@@ -14,6 +14,7 @@ import pytest
 
 from rgd.adapters.http.settings import HttpSettings
 from rgd.app.credentials import Credentials, tokens_of
+from rgd.config.plain_files import replace_file
 from rgd.config.settings import HttpSettings as Configured
 from tests.integration.http.door import Door, open_door, read_answer
 from tests.support.certificates import make_certificate
@@ -40,10 +41,7 @@ def tokens(token: str) -> str:
 
 
 def write_secret(path: Path, content: str) -> None:
-    fresh = path.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_text(content)
-    fresh.replace(path)
+    replace_file(path, content.encode(), 0o600)
 
 
 def certificate_of(folder: Path, name: str) -> tuple[Path, Path]:

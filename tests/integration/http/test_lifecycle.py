@@ -12,6 +12,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.records import Change
 from rgd.errors import Unavailable
 from tests.integration.http.door import Door, metrics, open_door
+from tests.support.child_processes import free_ports
 from tests.support.whole_daemon import HttpServer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -64,9 +65,11 @@ async def test_an_address_that_is_not_ours_is_one_line() -> None:
 
 
 async def test_closing_frees_the_port_and_may_be_done_twice() -> None:
-    first = server_of(HttpSettings(port=0))
+    # Nobody else is given it meanwhile.
+    (port,) = free_ports(1)
+    first = server_of(HttpSettings(port=port))
     async with first:
-        port = first.port
+        assert first.port == port
     await first.close()
 
     async with server_of(HttpSettings(port=port)) as second:

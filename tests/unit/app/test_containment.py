@@ -138,6 +138,11 @@ def running(tmp_path: Path) -> Iterator[RunningDaemon]:
         yield daemon
 
 
+def samples_of(running: RunningDaemon) -> list[Sample]:
+    """Its figures, read on its own loop: nobody changes them meanwhile."""
+    return running._call(lambda: list(Telemetry(running.daemon).samples()))
+
+
 def wait_until(running: RunningDaemon, holds: Callable[[], bool]) -> None:
     """Wait for a condition on the daemon's own loop."""
 
@@ -167,7 +172,7 @@ def test_a_request_that_raises_is_an_internal_error_and_others_are_answered(
     health = daemon.health()
     assert health.ready
     assert any(note.startswith("internal errors: ") for note in health.degraded)
-    samples = {(one.name, one.labels): one.value for one in Telemetry(daemon).samples()}
+    samples = {(one.name, one.labels): one.value for one in samples_of(running)}
     assert samples["rgd_internal_errors_total", ("acquire",)] == 2 * INTERNAL_ERRORS_MAX
 
 
@@ -306,7 +311,7 @@ def test_a_view_and_a_figure_that_raise_leave_the_others(
     monkeypatch.setattr("rgd.app.looks.group_view", boom)
     with pytest.raises(InternalError):
         daemon.group("gold")
-    names = {one.name for one in Telemetry(daemon).samples()}
+    names = {one.name for one in samples_of(running)}
     assert {"rgd_peers", "rgd_log_entries_total", "rgd_internal_errors_total"} <= names
     monkeypatch.setattr("rgd.app.daemon.health", boom)
     assert daemon.health().ready

@@ -16,6 +16,7 @@ from rgd.app.policies import file as file_module
 from rgd.app.policies.file import FilePolicies
 from rgd.config.faults import FAULTS_MAX
 from rgd.config.groups import load_groups
+from rgd.config.plain_files import replace_file
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
@@ -59,13 +60,6 @@ async def follower(path: Path) -> AsyncIterator[Follower]:
     task.cancel()
 
 
-def replace(path: Path, text: str) -> None:
-    """As an editor or a deployment does: nobody reads half a file."""
-    written = path.with_suffix(".new")
-    written.write_text(text)
-    written.replace(path)
-
-
 def test_a_daemon_does_not_start_on_a_bad_file(path: Path) -> None:
     path.write_text(BAD)
     with pytest.raises(ConfigError, match="bites"):
@@ -89,7 +83,7 @@ async def test_a_file_that_cannot_be_opened_is_reported_once_and_read_as_soon_as
 
     with monkeypatch.context() as patch, capture_logs() as logs:
         patch.setattr("rgd.config.document.read_plain_file", too_many)
-        replace(path, BETTER)
+        replace_file(path, BETTER.encode())
         await until(lambda: len(tries) > 2)
         assert "Too many open files" in (follower.policies.trouble or "")
     assert [log["log_level"] for log in logs] == ["error"]
@@ -128,7 +122,7 @@ async def test_an_internal_error_loses_no_change_of_the_file(
 
     source = Follower(path)
     monkeypatch.setattr(file_module, "load_groups", load)
-    replace(path, BETTER)
+    replace_file(path, BETTER.encode())
     with pytest.raises(ZeroDivisionError):
         await source.policies.follow(on_snapshot)
     assert source.rates == [1]
@@ -144,5 +138,6 @@ async def test_the_number_of_faults_is_true_however_many_are_listed(
     path: Path, follower: Follower
 ) -> None:
     count = FAULTS_MAX + 500
-    replace(path, "groups:\n" + "".join(f"  g{number}: 1\n" for number in range(count)))
+    wrong = "groups:\n" + "".join(f"  g{number}: 1\n" for number in range(count))
+    replace_file(path, wrong.encode())
     await until(lambda: f", and {count - 1} more" in (follower.policies.trouble or ""))

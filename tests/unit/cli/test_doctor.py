@@ -5,6 +5,7 @@ Not covered: what only a Pulsar with tokens can refuse (tests/integration/exchan
 
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -210,16 +211,16 @@ def test_a_disk_that_takes_nothing_is_named(
     assert "name another folder" in told
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_ends_at_its_limit_and_stops_no_other(
     rgd: Rgd, sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = threading.Event()
-    monkeypatch.setattr("rgd.app.doctor.findings.CHECK_S", 0.2)
     monkeypatch.setattr("rgd.app.doctor.files.load_groups", lambda _: hangs.wait())
     outcome = rgd("doctor")
     hangs.set()
     assert outcome.code == 1
-    assert "fault    groups        no answer within 0.2 s: find what hangs" in outcome.out
+    assert "fault    groups        no answer within 4 s: find what hangs" in outcome.out
     assert "ok       tokens" in outcome.out
 
 
@@ -282,7 +283,8 @@ def test_members_of_the_exchange_tell_of_names_and_clocks(
     components.embedded_broker()
     with served(sound, GROUPS, HTTP__TOKENS_FILE="", HTTP__TLS_CERT="", HTTP__TLS_KEY="", HTTP__UNIX_SOCKET="",
                 LOG__TIER_URL="") as url:  # fmt: skip
-        monkeypatch.setenv("RGD_EXCHANGE__ROUND_MS", "300")
+        # It listens for more than a round of that, in which a busy daemon has several.
+        monkeypatch.setenv("RGD_EXCHANGE__ROUND_MS", "1250")
         monkeypatch.setenv("RGD_LOG__DIR", str(sound / "log-of-b2"))
         peers = rgd("doctor", "--json", "--broker", "b2")
         itself = rgd("doctor", "--json", "--broker", "broker-1", "--url", url)
@@ -295,9 +297,9 @@ def test_members_of_the_exchange_tell_of_names_and_clocks(
     assert findings(same, "fault") == [
         "exchange: 1 daemons report as broker broker-1, expected 0: give each daemon its own broker.name"
     ]
-    assert (
-        "exchange: clocks differ from this machine's by (seconds) broker-1 -3600; set the clocks by NTP "
-        in findings(off, "fault")[0]
+    assert re.match(
+        r"exchange: clocks differ from this machine's by \(seconds\) broker-1 -36\d\d; set the clocks by NTP ",
+        findings(off, "fault")[0],
     )
 
 

@@ -35,7 +35,7 @@ SNAPSHOT = PolicySnapshot(
         "stopped": Group("stopped", blocked=True),
         "watched": Group("watched", Limit(Rates(rate_of(1))), shadow=True),
         "split": Group("split", Limit(Rates(rate_of(4))), topic_split=TopicSplit.EVEN),
-        "soft": Group("soft", Limit(Rates(rate_of(1000))), soft_ppm=200_000),
+        "soft": Group("soft", Limit(Rates(rate_of(1000))), soft_ppm=20_000),
         "read": Group("read", Limit(dispatch=Rates(rate_of(8)))),
     },
     Attachments(
@@ -103,14 +103,15 @@ def test_a_soft_limit_is_named_with_its_rate_and_what_went_beyond_it(
     rgd: Rgd, running: RunningDaemon
 ) -> None:
     fresh = told(rgd, "acme/soft")
-    assert "group soft has a soft limit at 0.2 of its share:" in fresh[-2]
+    assert "group soft has a soft limit at 0.02 of its share:" in fresh[-2]
     assert "not asked for here yet" in fresh[-1]
-    running.ask(*[Request(messages=50, namespace="acme/soft")] * 2)
+    # At 20 a second it takes ten seconds until it is below it again.
+    running.ask(*(Request(messages=messages, namespace="acme/soft") for messages in (5, 200)))
     lines = told(rgd, "acme/soft")
     assert lines[0].endswith("; it is beyond the soft limit of group soft")
     assert lines[-1] == (
-        "group soft has a soft limit at 0.2 of its share, 200/s (messages) here: callers beyond it are "
-        "told and granted, 50 messages since the start"
+        "group soft has a soft limit at 0.02 of its share, 20/s (messages) here: callers beyond it are "
+        "told and granted, 200 messages since the start"
     )
 
 
@@ -142,7 +143,7 @@ def test_a_group_that_is_missing_is_reported(rgd: Rgd, running: RunningDaemon) -
 
 
 def test_a_divided_share_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
-    eu = Request(messages=9, namespace="acme/split", topic="persistent://acme/split/eu")
+    eu = DEBT._replace(namespace="acme/split", topic="persistent://acme/split/eu")
     running.ask(eu, eu)
     lines = told(rgd, "acme/split/eu")
     assert "this topic's part 4/s" in lines[0]

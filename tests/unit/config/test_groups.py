@@ -4,7 +4,6 @@ Mistakes are in test_bad_config, the snapshot's hash in test_policies_hash; how 
 core's tests' business.
 """
 
-import time
 from pathlib import Path
 
 import pytest
@@ -81,27 +80,24 @@ def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path)
     assert snapshot.attach.tenants == {"true": "no", "007": "2026"}
 
 
+# Each takes a second on two cores; the room is for a busy machine.
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  g{number}: {{publish: {{messages: 10}}}}\n" for number in range(1000))
     namespaces = "".join(
         f"    t{number % 997}/n{number}: g{number % 1000}\n" for number in range(100_000)
     )
-    started = time.perf_counter()
     snapshot = load(tmp_path, f"groups:\n{groups}attach:\n  namespaces:\n{namespaces}")
-    took_s = time.perf_counter() - started
     assert len(snapshot.attach.namespaces) == 100_000
-    # 0.8 s on two cores; the room is for a busy machine.
-    assert took_s < 10
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_wrong_groups_by_the_thousand_are_reported_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  group-{number}: {{}}\n" for number in range(900))
     wrong = "".join(f"    tenant-{number}: grop-{number}x\n" for number in range(5000))
     path = tmp_path / "groups.yaml"
     path.write_text(f"groups:\n{groups}attach:\n  tenants:\n{wrong}")
-    started = time.perf_counter()
     with pytest.raises(Exception, match="and 4000 more faults"):
         load_groups(path)
-    assert time.perf_counter() - started < 60

@@ -15,7 +15,7 @@ from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
-from rgd.config.plain_files import Fingerprint, fingerprint
+from rgd.config.plain_files import Fingerprint, fingerprint, replace_file
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 
 WAIT_S = 60
@@ -112,11 +112,12 @@ async def test_a_changed_token_replaces_the_session_only_once_it_works(
     session = PulsarExchange("pulsar://here", "topic", settings=PulsarSettings(token))
     await session.open()
     PlayedSession.raises += [ExchangeDown("refused")]
-    token.write_text("the second one")
+    # Whole: a look between emptying and writing would find one more.
+    replace_file(token, b"the second one")
     async with asyncio.timeout(WAIT_S):
         while len(made) < 2 or not made[1].is_closed:  # noqa: ASYNC110 -- nothing tells
             await asyncio.sleep(0.001)
-        token.write_text("and a third one")
+        replace_file(token, b"and a third one")
         while not made[0].is_closed:  # noqa: ASYNC110 -- nothing tells
             await asyncio.sleep(0.001)
     assert len(made) == session.attempts + 1 == 3

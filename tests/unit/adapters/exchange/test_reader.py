@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange import pulsar_reader
+from rgd.adapters.exchange.deadline import Deadline
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import COMMAND_BYTES, ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX, PulsarReader
@@ -173,10 +174,10 @@ def test_redirects_in_circles_end() -> None:
 
 
 def test_of_several_brokers_one_that_is_away_is_ignored() -> None:
-    with brokers(1) as (broker,):
-        away = socket.create_server(("127.0.0.1", 0))
+    # A port that is bound and not listened on refuses every connection.
+    with brokers(1) as (broker,), socket.socket() as away:
+        away.bind(("127.0.0.1", 0))
         port = away.getsockname()[1]
-        away.close()
         here = broker.url.partition("://")[2]
         for hosts in (f"127.0.0.1:{port},{here}", f"{here},127.0.0.1:{port}"):
             reader = reader_of(f"pulsar://{hosts}")
@@ -250,8 +251,10 @@ def test_what_comes_before_an_answer_is_bounded() -> None:
             reader_of(broker.url, settings).open()
 
 
-def test_lookups_that_lead_on_end_with_the_time() -> None:
-    settings = PulsarSettings(open_timeout_s=1, redirects_max=1 << 30)
+def test_lookups_that_lead_on_end_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # That of all lookups; each has its own, which a busy machine keeps.
+    monkeypatch.setattr(pulsar_reader, "Deadline", lambda _seconds: Deadline(0.05))
+    settings = PulsarSettings(open_timeout_s=TIMEOUT_S, redirects_max=1 << 30)
     with brokers(1) as (broker,):
         broker.answers[wire.LOOKUP] = lambda _: [lookup(broker.url, response=wire.REDIRECT)]
         with pytest.raises(Refused, match="lead on"):
