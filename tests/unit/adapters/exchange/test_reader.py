@@ -284,12 +284,15 @@ def read_on(reader: PulsarReader) -> None:
 def test_a_silent_broker_is_asked_for_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulsar_reader, "PING_S", 0)
     with brokers(1) as (broker,):
-        reader = reader_of(broker.url, PulsarSettings(sign_timeout_s=0.1))
+        reader = reader_of(broker.url, PulsarSettings(sign_timeout_s=TIMEOUT_S))
         reader.open()
         broker.heard.clear()
         assert not list(reader.read(0.01))
         broker.wait_for(wire.PING)
         assert not list(reader.read(TIMEOUT_S)), "its answer is a sign"
+        reader.close()
+        reader = reader_of(broker.url, PulsarSettings(sign_timeout_s=0.1))
+        reader.open()
         broker.answers[wire.PING] = lambda _: []
         with pytest.raises(ConnectionLost, match=r"no answer within 0\.1 s"):
             read_on(reader)

@@ -23,13 +23,13 @@ async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
 ) -> None:
     log = make_log(segment_age_ms=100)
     await log.open()
-    append(log, 0, 1)
-    await until(lambda: [one.last_index for one in log.closed] == [1])
-    append(log, 2)
-    await until(lambda: log.appended == 3)
+    append(log, 0)
+    await until(lambda: [one.last_index for one in log.closed] == [0])
+    append(log, 1)
+    await until(lambda: log.appended == 2)
     assert [path.name for path in segments_in(tmp_path / "log")] == [
         segment_name(0),
-        segment_name(2),
+        segment_name(1),
     ]
 
 
