@@ -12,12 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.cluster import Daemon
 from rgd.app.demo.load import Load
 from rgd.app.demo.plan import NAMESPACE
-from tests.support import components
+from tests.support.exchanges import embedded_exchange
 
 pytestmark = pytest.mark.e2e
 
@@ -41,17 +40,17 @@ ADMITTED_MAX = 1.35
 
 
 async def test_the_one_that_was_stopped_yields_says_so_and_ends(tmp_path: Path) -> None:
-    components.embedded_broker()
     (tmp_path / "second").mkdir()
     for folder in (tmp_path, tmp_path / "second"):
         (folder / "groups.yaml").write_text(GROUPS)
-    broker = EmbeddedBroker(tmp_path / "exchange")
-    url = await broker.ensure()
-    zombie = Daemon("broker-1", tmp_path, url, ENVIRON)
-    other = Daemon("broker-2", tmp_path, url, ENVIRON)
-    twin = Daemon("broker-1", tmp_path / "second", url, ENVIRON)
-    try:
-        async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(embedded_exchange(tmp_path / "exchange"))
+        zombie = Daemon("broker-1", tmp_path, broker.url, ENVIRON)
+        other = Daemon("broker-2", tmp_path, broker.url, ENVIRON)
+        twin = Daemon("broker-1", tmp_path / "second", broker.url, ENVIRON)
+        for daemon in (zombie, other, twin):
+            stack.push_async_callback(daemon.stop)
+        async with asyncio.timeout(SOON_S):
             loads = [await load_of(stack, daemon) for daemon in (zombie, other)]
             await until_both_have_half([await client_of(stack, d) for d in (zombie, other)])
             stopped = psutil.Process(zombie.pid)
@@ -73,10 +72,6 @@ async def test_the_one_that_was_stopped_yields_says_so_and_ends(tmp_path: Path) 
             assert [view["broker"] for view in brokers] == ["broker-1", "broker-2"]
             for load in loads[1:]:
                 await told_until(load, await client_of(stack, other), ended)
-    finally:
-        for daemon in (zombie, other, twin):
-            await daemon.stop()
-        await broker.stop()
     assert ended - resumed > EXPIRY_S
     total = sum(admitted(load, resumed, ended) for load in loads)
     assert 0.3 <= total / (QUOTA * (ended - resumed)) <= ADMITTED_MAX

@@ -18,7 +18,6 @@ import pytest
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.cluster import Daemon
 from tests.contract.exchange.backends import ApacheBackend, EmbeddedBackend, PulsarBackend
-from tests.support import components
 
 pytestmark = pytest.mark.e2e
 
@@ -44,10 +43,8 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         if apache.pid is None:  # a test failed while the broker was away
             apache.restart()
         return
-    components.embedded_broker()
-    embedded = await EmbeddedBackend.start(tmp_path / "exchange", tmp_path.name)
-    yield embedded
-    await embedded.stop()
+    async with EmbeddedBackend.running(tmp_path / "exchange", tmp_path.name) as embedded:
+        yield embedded
 
 
 @pytest.fixture

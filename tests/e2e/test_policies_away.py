@@ -18,7 +18,6 @@ import pytest
 
 from rgd.app.demo.cluster import Daemon
 from tests.contract.exchange.backends import EmbeddedBackend
-from tests.support import components
 
 pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
 
@@ -56,10 +55,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 async def exchange(tmp_path: Path) -> AsyncIterator[EmbeddedBackend]:
-    components.embedded_broker()
-    backend = await EmbeddedBackend.start(tmp_path / "exchange", "any")
-    yield backend
-    await backend.stop()
+    async with EmbeddedBackend.running(tmp_path / "exchange", "any") as backend:
+        yield backend
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.cluster import Daemon
-from tests.support import components
+from tests.support.exchanges import embedded_exchange
 
 pytestmark = pytest.mark.e2e
 
@@ -46,12 +45,8 @@ async def exchange(
         }
         yield pulsar.service_url, environ
         return
-    components.embedded_broker()
-    broker = EmbeddedBroker(tmp_path / "exchange")
-    try:
-        yield await broker.ensure(), {}
-    finally:
-        await broker.stop()
+    async with embedded_exchange(tmp_path / "exchange") as broker:
+        yield broker.url, {}
 
 
 @pytest.fixture

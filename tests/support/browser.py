@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from tests.support import components
-from tests.support.child_processes import start_dying_with_parent
+from tests.support.child_processes import end, start_dying_with_parent
 
 START_S = 60.0
 
@@ -145,8 +145,7 @@ def running_browser(folder: Path) -> Iterator[str]:
             time.sleep(0.02)
         yield f"http://127.0.0.1:{port.read_text().partition(chr(10))[0]}"
     finally:
-        process.terminate()
-        process.wait(START_S)
+        end(process, START_S)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ On Linux the kernel sees to it, however that process ends; elsewhere a SIGKILL o
 import contextlib
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -71,3 +72,13 @@ def start_dying_with_parent(
             )
         )
         return starting.result()
+
+
+def end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """End such a program in order, with SIGTERM; its whole group with SIGKILL if it has not ended within the time."""
+    process.terminate()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,4 +1,4 @@
-"""Columns of single rows of the usage log, and the hash of single rows of a report."""
+"""Columns of single rows of the usage log, rounds of equal rows, and the hash of single rows of a report."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +15,7 @@ from rgd.core.exchange.columns import (
     rates,
 )
 from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.policies.model import GroupKey
@@ -33,6 +34,29 @@ def shares_of(*rows: ShareRow) -> ShareColumns:
         wanted_total=pairs([row.wanted_total for row in rows]),
         refused_by=_levels_of(rows),
     )
+
+
+def round_of(sequence: int, groups: Sequence[str], amounts: Ints, kinds: int = 1) -> RoundRecord:
+    """A round of which all is these amounts, a pair for each kind of each group, but twice as much was wanted."""
+    wanted = 2 * amounts
+    usage = UsageColumns(
+        groups=tuple(name for name in groups for _ in range(kinds)),
+        kinds=np.tile(np.arange(kinds, dtype=np.uint8), len(groups)),
+        topics=amounts[:, 0],
+        admitted=amounts,
+        wanted=wanted,
+    )
+    rows = ShareColumns(
+        usage=usage,
+        share=amounts,
+        quota=amounts,
+        policies=np.zeros(len(amounts), np.uint8),
+        refused=amounts,
+        sent=np.ones(len(amounts), np.bool_),
+        admitted_total=amounts,
+        wanted_total=wanted,
+    )
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_007, rows)
 
 
 def advertised_hash(rows: Iterable[UsageRow]) -> int:

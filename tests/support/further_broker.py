@@ -7,12 +7,10 @@ Both need a load manager that knows of several brokers: `SHARED_SETTINGS` for th
 import json
 import subprocess
 import time
-import urllib.request
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from tests.support.child_processes import free_ports, start_dying_with_parent
+from tests.support.child_processes import end, free_ports, start_dying_with_parent
 from tests.support.pulsar_standalone import (
     CLUSTER,
     READY_TIMEOUT_S,
@@ -21,6 +19,7 @@ from tests.support.pulsar_standalone import (
     PulsarStartError,
     edited_conf,
     ensure_distribution,
+    loopback_http,
 )
 
 _MANAGER = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -39,11 +38,9 @@ SHARED_SETTINGS: Final = {
 _POLL_S = 0.2
 _HTTP_TIMEOUT_S = 5
 
-_http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
 
 class FurtherBroker:
-    """A context manager; it is up on entry.
+    """It is not started yet.
 
     Args:
         first: a standalone that `is_shared`.
@@ -76,49 +73,26 @@ class FurtherBroker:
         self._conf.write_text(edited_conf(shipped, settings))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Start it, and wait until both brokers know it."""
         environment = self._first.environment() | {"PULSAR_BROKER_CONF": str(self._conf)}
         command: list[str | Path] = [ensure_distribution() / "bin" / "pulsar", "broker"]
         self._process = start_dying_with_parent(command, environment=environment, log=self._log)
-        try:
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """End it in order: the cluster knows at once."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-    def _wait(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
         urls = self.admin_url, self._first.admin_url
         while not all(self._is_known_to(url) for url in urls):
-            assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise PulsarStartError(self._log.read_text(errors="replace")[-4000:])
             time.sleep(_POLL_S)
 
+    def stop(self) -> None:
+        """End it in order: the cluster knows at once."""
+        if self._process is not None:
+            end(self._process, STOP_TIMEOUT_S)
+
     def _is_known_to(self, url: str) -> bool:
         try:
-            with _http.open(f"{url}/admin/v2/brokers", timeout=_HTTP_TIMEOUT_S) as answer:
+            with loopback_http.open(f"{url}/admin/v2/brokers", timeout=_HTTP_TIMEOUT_S) as answer:
                 return self.address in json.loads(answer.read())
         except OSError:
             return False

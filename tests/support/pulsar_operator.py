@@ -18,16 +18,13 @@ from urllib.parse import urljoin
 
 from rgd.app.access import make_namespace
 from rgd.config.settings import ExchangeSettings
-from tests.support.pulsar_standalone import PulsarStandalone
+from tests.support.pulsar_standalone import PulsarStandalone, loopback_http
 
 TIMEOUT_S = 60
 #: Of one call; asked again, Pulsar answers.
 CALL_TIMEOUT_S = 15
 #: Pause before Pulsar is asked again: it needs the processor for what it is asked again for.
 REPEAT_S = 0.1
-
-# Never through a proxy that the environment names: everything here is on the loopback.
-_http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def is_to_be_repeated(method: str, status: int, reason: bytes) -> bool:
@@ -95,7 +92,7 @@ class Operator:
     def _answer(self, method: str, url: str, data: bytes | None) -> bytes:
         request = urllib.request.Request(url, data, self._headers, method=method)
         try:
-            with _http.open(request, timeout=CALL_TIMEOUT_S) as answer:
+            with loopback_http.open(request, timeout=CALL_TIMEOUT_S) as answer:
                 return bytes(answer.read())
         except urllib.error.HTTPError as error:
             # urllib follows redirects of reads only.

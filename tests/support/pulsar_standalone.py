@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support import components
-from tests.support.child_processes import free_ports, start_dying_with_parent
+from tests.support.child_processes import end, free_ports, start_dying_with_parent
 
 PULSAR_VERSION = "4.0.8"
 #: The sole cluster of a standalone, under the name that Pulsar's own configuration gives it.
@@ -68,7 +68,7 @@ SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem 
 _FOREIGN_ENVIRONMENT = ("PULSAR_", "BOOKIE_", "BK_")
 
 # Never through a proxy that the environment names: everything here is on the loopback.
-_http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+loopback_http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class PulsarStartError(Exception):
@@ -92,19 +92,14 @@ def ensure_distribution() -> Path:
     return home
 
 
-def pulsar_shell(
-    commands: Sequence[str], *, admin_url: str, service_url: str = "", token: str = ""
-) -> list[str]:
+def pulsar_shell(commands: Sequence[str], *, admin_url: str, token: str = "") -> list[str]:
     """Run commands such as `admin tenants list` in one JVM; what each printed, errors included.
 
     A failed command does not stop the ones after it, and Pulsar's shell tells success only by what
     it prints. `admin_url` may be any server that speaks Pulsar's admin API. RuntimeError where the
     shell itself failed.
     """
-    for command in commands:
-        if not command.strip() or len(command.splitlines()) != 1:
-            raise ValueError(f"not one command: {command!r}")
-    settings = {"webServiceUrl": admin_url, "brokerServiceUrl": service_url}
+    settings = {"webServiceUrl": admin_url, "brokerServiceUrl": ""}
     if token:
         settings |= {"authPlugin": _TOKEN_PLUGIN, "authParams": f"token:{token}"}
     home = ensure_distribution()
@@ -167,9 +162,8 @@ class PulsarStandalone:
 
     Args:
         folder: where configuration, data and log go; it stays. A temporary one, if None.
-        resource_usage_transport: brokers tell each other the usage of resource groups, on
+        usage_period_s: brokers tell each other the usage of resource groups so often, on
             `non-persistent://pulsar/system/resource-usage`.
-        resource_usage_period_s: `resourceUsageTransportPublishIntervalInSecs`.
         settings: further lines for standalone.conf, by Pulsar's own names.
         admin_token: a superuser's token, where the settings ask for one.
         is_shared: with a ZooKeeper, so that further brokers may join (tests/support/further_broker.py).
@@ -179,14 +173,15 @@ class PulsarStandalone:
         self,
         folder: Path | None = None,
         *,
-        resource_usage_transport: bool = False,
-        resource_usage_period_s: int = 60,
+        usage_period_s: int | None = None,
         settings: Mapping[str, str] | None = None,
         admin_token: str = "",
         is_shared: bool = False,
     ) -> None:
         self._is_shared = is_shared
-        self._headers = {"Authorization": f"Bearer {admin_token}"} if admin_token else {}
+        self._headers = {"Content-Type": "application/json"}
+        if admin_token:
+            self._headers["Authorization"] = f"Bearer {admin_token}"
         self._home = ensure_distribution()
         self._is_folder_ours = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rgd-pulsar-"))
@@ -195,12 +190,12 @@ class PulsarStandalone:
         self._conf = self.folder / "standalone.conf"
         self._data = self.folder / "data"
         self._scratch = self.folder / "tmp"
-        self._resource_usage_transport = resource_usage_transport
         self._settings = dict(settings or {})
-        if resource_usage_transport:
+        self._tells_usage = usage_period_s is not None
+        if self._tells_usage:
             self._settings |= {
                 "resourceUsageTransportClassName": _USAGE_TRANSPORT,
-                "resourceUsageTransportPublishIntervalInSecs": str(resource_usage_period_s),
+                "resourceUsageTransportPublishIntervalInSecs": str(usage_period_s),
             }
         self._ports: Ports | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -219,8 +214,7 @@ class PulsarStandalone:
     @property
     def ports(self) -> Ports:
         """Where it listens, or will listen again after `restart`."""
-        if self._ports is None:
-            raise RuntimeError("Apache Pulsar has not been started yet")
+        assert self._ports is not None
         return self._ports
 
     @property
@@ -241,8 +235,6 @@ class PulsarStandalone:
 
     def start(self) -> None:
         """Start on fresh ports and data, and wait until Pulsar serves, or raise PulsarStartError."""
-        if self._ports is not None:
-            raise RuntimeError("started before: use restart()")
         for attempt in range(1, _START_ATTEMPTS_MAX + 1):
             self._ports = Ports(*free_ports(4))
             self._write_fresh_folder()
@@ -285,13 +277,8 @@ class PulsarStandalone:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End Pulsar in order, with SIGTERM; with SIGKILL if it has not ended within the time."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            end(self._process, timeout_s)
         self._process = None
 
     def kill(self) -> None:
@@ -309,16 +296,12 @@ class PulsarStandalone:
         for leftover in [self.folder] if self._is_folder_ours else [self._data, self._scratch]:
             shutil.rmtree(leftover, ignore_errors=True)
 
-    def shell(self, commands: Sequence[str]) -> list[str]:
-        """Run commands of pulsar-admin against this Pulsar: see `pulsar_shell`."""
-        return pulsar_shell(commands, admin_url=self.admin_url, service_url=self.service_url)
-
     def _write_fresh_folder(self) -> None:
         shutil.rmtree(self._data, ignore_errors=True)
         for folder in (self._data, self._scratch):
             folder.mkdir(parents=True, exist_ok=True)
         self._write_conf({})
-        if self._resource_usage_transport:
+        if self._tells_usage:
             self._initialise_metadata()
 
     def _write_conf(self, further: Mapping[str, str]) -> None:
@@ -400,31 +383,27 @@ class PulsarStandalone:
     def _is_ready(self) -> bool:
         # The namespaces come after the first answers to health checks; this one comes last.
         try:
-            namespaces = json.loads(self._get("namespaces/pulsar"))
-            health = self._get("brokers/health")
+            namespaces = json.loads(self._ask("namespaces/pulsar"))
+            health = self._ask("brokers/health")
         except (OSError, http.client.HTTPException):  # refused, cut short, late, or not 200
             return False
         return "pulsar/system" in namespaces and health.strip() == "ok"
 
-    def _get(self, path: str) -> str:
-        asked = urllib.request.Request(f"{self.admin_url}/admin/v2/{path}", headers=self._headers)
-        with _http.open(asked, timeout=_HTTP_TIMEOUT_S) as response:
-            return str(response.read(), "utf-8")
-
     def _make_default_namespace(self) -> None:
         """Pulsar makes `public/default` itself, but on a busy machine that may fail, which it only logs."""
-        self._put("tenants/public", {"allowedClusters": [CLUSTER]})
-        self._put("namespaces/public/default", {})
+        tenant, namespace = f'{{"allowedClusters": ["{CLUSTER}"]}}', "{}"
+        for path, body in (("tenants/public", tenant), ("namespaces/public/default", namespace)):
+            try:
+                self._ask(path, body.encode(), "PUT")
+            except urllib.error.HTTPError as error:
+                if error.code != HTTPStatus.CONFLICT:  # it is there
+                    raise
 
-    def _put(self, path: str, body: Mapping[str, object]) -> None:
-        headers = {"Content-Type": "application/json", **self._headers}
-        url, data = f"{self.admin_url}/admin/v2/{path}", json.dumps(body).encode()
-        asked = urllib.request.Request(url, data, headers, method="PUT")
-        try:
-            _http.open(asked, timeout=_HTTP_TIMEOUT_S).close()
-        except urllib.error.HTTPError as error:
-            if error.code != HTTPStatus.CONFLICT:  # it is there
-                raise
+    def _ask(self, path: str, body: bytes | None = None, method: str = "GET") -> str:
+        url = f"{self.admin_url}/admin/v2/{path}"
+        asked = urllib.request.Request(url, body, self._headers, method=method)
+        with loopback_http.open(asked, timeout=_HTTP_TIMEOUT_S) as response:
+            return str(response.read(), "utf-8")
 
     def _log_since(self, offset: int) -> str:
         """The errors that were logged since the offset, then the last lines."""

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import aiohttp
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.app.demo.cluster import Daemon
+from tests.support.exchanges import embedded_exchange
 from tests.support.raw_pulsar import RawProducer, metadata
 
 PAGES = Path(__file__).parents[1] / "data" / "faults"
@@ -130,9 +130,9 @@ async def the_cluster_is_gone(scene: Scene) -> None:
 
 
 async def the_exchange_ends(scene: Scene) -> None:
-    broker = EmbeddedBroker(scene.folder / "exchange")
-    scene.stack.push_async_callback(broker.stop)
-    scene.url = await broker.ensure()
+    exchange = embedded_exchange(scene.folder / "exchange")
+    broker = await scene.stack.enter_async_context(exchange)
+    scene.url = broker.url
     await scene.start()
     await scene.sound()
     await broker.stop()
@@ -313,16 +313,12 @@ async def main(names: set[str]) -> None:
     """Record these scenes, or all, one after the other."""
     PAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        broker = EmbeddedBroker(Path(folder) / "exchange")
-        url = await broker.ensure()
-        try:
+        async with embedded_exchange(Path(folder) / "exchange") as broker:
             for fault in FAULTS:
                 if not names or fault.__name__ in names:
                     scene = Path(folder) / fault.__name__
                     scene.mkdir()
-                    await record(fault, scene, url)
-        finally:
-            await broker.stop()
+                    await record(fault, scene, broker.url)
 
 
 if __name__ == "__main__":

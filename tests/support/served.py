@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.child_processes import start_dying_with_parent
+from tests.support.child_processes import end, start_dying_with_parent
 
 UP_S = 60.0
 #: Up to what follows: the line may be written in two.
@@ -51,8 +51,7 @@ def served(folder: Path, groups: str, **settings: str) -> Iterator[str]:
         yield url
         assert process.poll() is None, log.read_text()
     finally:
-        process.terminate()
-        process.wait(UP_S)
+        end(process, UP_S)
 
 
 def _is_ready(url: str) -> bool:

@@ -29,6 +29,7 @@ from rgd.adapters.exchange.seal import SealSettings
 from rgd.app.access import topic_of
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
+from tests.support.exchanges import embedded_exchange
 from tests.support.memory_bus import MemoryBus, MemoryExchange, MemoryPolicyStore
 from tests.support.policy_tables import until
 from tests.support.pulsar_operator import Operator, ensure_namespace
@@ -121,12 +122,13 @@ class EmbeddedBackend(PulsarBackend):
         self._folder = folder
 
     @classmethod
-    async def start(
+    @contextlib.asynccontextmanager
+    async def running(
         cls, folder: Path, name: str, settings: PulsarSettings = PATIENT
-    ) -> "EmbeddedBackend":
-        broker = EmbeddedBroker(folder)
-        await broker.ensure()
-        return cls(broker, folder, name, settings)
+    ) -> AsyncIterator["EmbeddedBackend"]:
+        """On a broker of its own, until the end."""
+        async with embedded_exchange(folder) as broker:
+            yield cls(broker, folder, name, settings)
 
     async def wipe(self) -> None:
         await self.kill()
@@ -156,9 +158,6 @@ class EmbeddedBackend(PulsarBackend):
             yield
         finally:
             process.resume()
-
-    async def stop(self) -> None:
-        await self._broker.stop()
 
 
 class ApacheBackend(PulsarBackend):
@@ -235,16 +234,6 @@ async def lost(store: PolicyStore, *, match: str | None = None) -> None:
 async def _forever(store: PolicyStore) -> None:
     while True:
         await store.changes()
-
-
-async def open_again(store: PolicyStore) -> list[tuple[str, bytes]]:
-    """Open a store whose table was lost, as soon as that is possible."""
-    async with asyncio.timeout(TIMEOUT_S):
-        records = None
-        while records is None:
-            with contextlib.suppress(ExchangeDown):
-                records = await store.open()
-    return records
 
 
 async def open_all(members: Sequence[Exchange]) -> None:

@@ -23,7 +23,6 @@ from tests.contract.exchange.backends import (
     MemoryBackend,
     PulsarBackend,
 )
-from tests.support import components
 
 BROKERS = [
     pytest.param("embedded", marks=pytest.mark.embedded),
@@ -45,10 +44,9 @@ async def _broker_backend(
 ) -> AsyncGenerator[PulsarBackend]:
     name = re.sub(r"\W+", "-", request.node.name)
     if kind == "embedded":
-        components.embedded_broker()
-        embedded = await EmbeddedBackend.start(tmp_path_factory.mktemp("broker"), name, settings)
-        yield embedded
-        await embedded.stop()
+        folder = tmp_path_factory.mktemp("broker")
+        async with EmbeddedBackend.running(folder, name, settings) as embedded:
+            yield embedded
     else:
         apache_pulsar = request.getfixturevalue("apache_pulsar")
         yield await ApacheBackend.start(apache_pulsar, name, settings)

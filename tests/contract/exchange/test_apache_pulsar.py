@@ -4,7 +4,6 @@ Not covered here: tokens and TLS (tests/integration/exchange/test_authentication
 """
 
 import asyncio
-import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +19,11 @@ from tests.contract.exchange.backends import (
     TIMEOUT_S,
     learn,
     lost,
-    open_again,
     read,
 )
+from tests.support.exchanges import hears_itself, opened
 from tests.support.pulsar_operator import Operator, ensure_namespace
-from tests.support.pulsar_standalone import PulsarStandalone
+from tests.support.pulsar_standalone import PulsarStandalone, pulsar_shell
 
 pytestmark = pytest.mark.pulsar
 
@@ -68,7 +67,7 @@ async def test_the_commands_that_are_reported_make_the_namespace(
         for line in str(raised.value).splitlines()
         if line.strip().startswith("pulsar-admin")
     ]
-    await asyncio.to_thread(apache_pulsar.shell, commands)
+    await asyncio.to_thread(pulsar_shell, commands, admin_url=apache_pulsar.admin_url)
     await member.open()
     await member.close()
     retention = await Operator(apache_pulsar).get("namespaces/by-hand/rgd/retention")
@@ -107,9 +106,9 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
     impatient = replace(PATIENT, send_timeout_ms=500)
     member = PulsarExchange(apache_pulsar.service_url, topic, settings=impatient, prepare=prepare)
     await member.open()
-    await _until_it_comes_back(member, b"before")
+    await hears_itself(member, b"before")
     await Operator(apache_pulsar).call("DELETE", f"namespaces/{namespace}?force=true")
-    await _until_it_comes_back(member, b"after")
+    await hears_itself(member, b"after")
     assert member.attempts
     await member.close()
     assert namespace in await Operator(apache_pulsar).get("namespaces/vanishing")
@@ -130,9 +129,9 @@ async def test_a_topic_that_an_operator_takes_away_while_it_is_read_is_joined_ag
     member = PulsarExchange(apache_pulsar.service_url, topic, settings=PATIENT)
     await member.open()
     for turn in range(3):
-        await _until_it_comes_back(member, b"%d" % turn)
+        await hears_itself(member, b"%d" % turn)
         await Operator(apache_pulsar).call(method, path.format(topic=topic.replace("://", "/")))
-    await _until_it_comes_back(member, b"after")
+    await hears_itself(member, b"after")
     await member.close()
 
 
@@ -147,25 +146,10 @@ async def test_a_table_whose_topic_is_unloaded_is_read_again_and_lacks_nothing(
     await learn(store, 1)
     await Operator(apache_pulsar).call("PUT", f"{topic.replace('://', '/')}/unload")
     await lost(store)
-    assert dict(await open_again(store)) == {"gold": b"1"}
+    assert dict(await opened(store.open)) == {"gold": b"1"}
     await store.put("gold", b"2")
     assert await learn(store, 1) == [("gold", b"2")]
     await store.close()
-
-
-async def _until_it_comes_back(member: PulsarExchange, word: bytes) -> None:
-    """Publish a word until it is read back."""
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
-        listening = tasks.create_task(_hear_word(member, word))
-        while not listening.done():
-            with contextlib.suppress(ExchangeDown):
-                await member.publish(word)
-            await asyncio.wait({listening}, timeout=0.1)
-
-
-async def _hear_word(member: PulsarExchange, word: bytes) -> None:
-    while word not in await member.receive():
-        pass
 
 
 async def test_a_retention_that_loses_policies_is_repaired(apache_pulsar: PulsarStandalone) -> None:

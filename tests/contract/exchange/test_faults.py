@@ -30,12 +30,11 @@ from tests.contract.exchange.backends import (
     learn,
     longest_standstill,
     lost,
-    open_again,
     open_all,
     read,
     threads_of_clients,
 )
-from tests.support.exchanges import hears_itself
+from tests.support.exchanges import heard, hears_itself, opened
 from tests.support.policy_tables import until
 from tests.support.tcp_proxy import TcpProxy
 
@@ -57,23 +56,6 @@ def client_settings() -> PulsarSettings:
     return IMPATIENT
 
 
-async def _say_until_heard(sender: Exchange, listeners: list[Exchange]) -> None:
-    """Speak until every listener has heard it: after an outage each comes back in its own time."""
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
-        waiting = [group.create_task(_hear_word(listener, b"back")) for listener in listeners]
-        while not all(task.done() for task in waiting):
-            try:
-                await sender.publish(b"back")
-            except ExchangeDown:
-                continue
-            await asyncio.wait(waiting, timeout=0.05, return_when=asyncio.ALL_COMPLETED)
-
-
-async def _hear_word(listener: Exchange, word: bytes) -> None:
-    while word not in await listener.receive():
-        pass
-
-
 async def test_an_exchange_is_down_while_the_broker_is_and_comes_back_by_itself(
     broker_backend: PulsarBackend, exchange: MakeExchange
 ) -> None:
@@ -86,8 +68,8 @@ async def test_an_exchange_is_down_while_the_broker_is_and_comes_back_by_itself(
     assert raised.value.transient
     assert broker_backend.url in str(raised.value)
     await broker_backend.restart()
-    for sender in members:
-        await _say_until_heard(sender, members)
+    for number, sender in enumerate(members):
+        await heard(sender, *members, word=b"%d" % number)
 
 
 @patient
@@ -108,11 +90,11 @@ async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_agai
     with pytest.raises(ExchangeDown):
         await writer.put("group:gold", b"2")
     await broker_backend.restart()
-    await open_again(writer)
+    await opened(writer.open)
     (outcome,) = await asyncio.gather(under_way, return_exceptions=True)
     assert outcome is None or isinstance(outcome, ExchangeDown)
     # The write that failed may have been taken after all, and then it came before this one.
-    assert dict(await open_again(reader))["group:trial"] == b"1"
+    assert dict(await opened(reader.open))["group:trial"] == b"1"
     await writer.put("group:gold", b"3")
     assert await learn(reader, 1) == [("group:gold", b"3")]
     assert await read(store()) == {"group:gold": b"3", "group:trial": b"1"}
@@ -126,7 +108,7 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
         settings = replace(broker_backend.settings, sign_timeout_s=0.2)
         table = PulsarPolicyStore(proxy.url, broker_backend.policies, settings=settings)
         beside = broker_backend.store()
-        await table.open()
+        await opened(table.open)
         await beside.open()
         process = psutil.Process()
         before = process.num_fds(), threads_of_clients()
@@ -135,7 +117,7 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
             await beside.put("group:gold", b"%d" % number)
             await lost(table, match="no answer within 0.2 s")
             await proxy.pass_on()
-            assert (await open_again(table))[-1] == ("group:gold", b"%d" % number)
+            assert (await opened(table.open))[-1] == ("group:gold", b"%d" % number)
         # A client's last thread ends a moment after its session.
         await until(
             lambda: process.num_fds() <= before[0] + 2 and threads_of_clients() <= before[1] + 2

@@ -7,7 +7,7 @@ policies table.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import psutil
 import pytest
@@ -20,6 +20,7 @@ from tests.contract.exchange.backends import (
     begun,
     threads_of_clients,
 )
+from tests.support.exchanges import opened
 from tests.support.policy_tables import until
 from tests.support.tcp_proxy import TcpProxy
 
@@ -72,20 +73,6 @@ def client_settings(request: pytest.FixtureRequest) -> PulsarSettings:
     return settings
 
 
-async def _opened(opening: Callable[[], Awaitable[None]]) -> None:
-    """Open until that succeeds: a busy broker may need longer than the short timeout."""
-    faults = []
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            while True:
-                try:
-                    return await opening()
-                except ExchangeDown as fault:
-                    faults.append(str(fault))
-    except TimeoutError as late:
-        raise AssertionError(f"never opened: {faults}") from late
-
-
 @pytest.fixture
 async def proxy(broker_backend: PulsarBackend) -> AsyncIterator[TcpProxy]:
     port = int(broker_backend.url.rpartition(":")[2])
@@ -96,7 +83,7 @@ async def proxy(broker_backend: PulsarBackend) -> AsyncIterator[TcpProxy]:
 @pytest.fixture
 async def sender(proxy: TcpProxy, client_settings: PulsarSettings) -> AsyncIterator[Sender]:
     sender = Sender(f"pulsar://127.0.0.1:{proxy.port}", client_settings)
-    await _opened(sender.exchange.open)
+    await opened(sender.exchange.open)
     async with asyncio.TaskGroup() as tasks:
         working = [tasks.create_task(sender.speak()), tasks.create_task(sender.listen())]
         await sender.is_back()
@@ -163,7 +150,7 @@ async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_mo
     """Not ExchangeClosed: that ends whoever sends."""
     patient = PulsarSettings(open_timeout_s=1, send_timeout_ms=20_000)
     session = PulsarExchange(f"pulsar://127.0.0.1:{proxy.port}", TOPIC, settings=patient)
-    await _opened(session.open)
+    await opened(session.open)
     proxy.freeze()
     publishing = await begun(session.publish(b"lost"))
     assert session._session is not None

@@ -16,9 +16,9 @@ from tests.contract.exchange.backends import (
     begun,
     learn,
     lost,
-    open_again,
     read,
 )
+from tests.support.exchanges import opened
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -176,12 +176,12 @@ async def test_a_table_that_is_replaced_is_lost_and_read_from_its_start_when_it_
         await old.put("group:gold", b"%d" % number)
     assert len(await learn(old, 20)) == 20
     await backend.wipe()
-    await open_again(fresh)
+    await opened(fresh.open)
     await fresh.put("group:gold", b"new")
     await lost(old)
     with pytest.raises(ExchangeDown):
         await old.put("group:trial", b"1")
-    assert await open_again(old) == [("group:gold", b"new")]
+    assert await opened(old.open) == [("group:gold", b"new")]
     await old.put("group:trial", b"1")
     assert await learn(old, 1) == [("group:trial", b"1")]
     assert ("group:trial", b"1") in await learn(fresh, 2)

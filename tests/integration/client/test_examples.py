@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.exchange.backends import EmbeddedBackend
 from tests.support import components
+from tests.support.exchanges import embedded_exchange
 from tests.support.served import served
 from tests.tidy import tree
 
@@ -61,11 +61,8 @@ def test_the_aiohttp_application(url: str) -> None:
 
 
 async def test_the_pulsar_producer(url: str, tmp_path: Path) -> None:
-    backend = await EmbeddedBackend.start(tmp_path / "exchange", tmp_path.name)
-    try:
-        run(url, "pulsar_producer.py", backend.url, TOPIC="persistent://public/default/eu")
-    finally:
-        await backend.stop()
+    async with embedded_exchange(tmp_path / "exchange") as broker:
+        run(url, "pulsar_producer.py", broker.url, TOPIC="persistent://public/default/eu")
 
 
 def test_every_example_is_run_by_a_test() -> None:

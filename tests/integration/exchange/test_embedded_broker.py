@@ -34,6 +34,7 @@ from rgd.adapters.exchange.seal import SealSettings
 from rgd.errors import ConfigError
 from rgd.ports.exchange import ExchangeDown
 from tests.support import components
+from tests.support.exchanges import hears_itself, opened
 from tests.support.policy_tables import until
 
 pytestmark = pytest.mark.embedded
@@ -98,13 +99,8 @@ class Daemon:
 async def _serves(url: str) -> None:
     """Publish and hear something over the broker, now or as soon as it is back."""
     member = PulsarExchange(url, settings=SETTINGS)
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            with contextlib.suppress(ExchangeDown):
-                await member.open()
-                break
-        await member.publish(b"hello")
-        assert await member.receive() == [b"hello"]
+    await opened(member.open)
+    await hears_itself(member)
     await member.close()
 
 
@@ -201,7 +197,7 @@ async def test_another_daemon_takes_over_on_the_same_port_when_the_owner_goes(
             assert await owner.ended() == (0 if how == signal.SIGTERM else -signal.SIGKILL)
             await until(lambda: mine.pid is not None)
             # Those who were there before come back by themselves, and nothing kept is lost.
-            await _hears_itself_again(member)
+            await hears_itself(member, b"back")
             late = PulsarPolicyStore(mine.url, settings=SETTINGS)
             assert dict(await late.open()) == {"key": b"value"}
             await mine.stop()
@@ -254,16 +250,6 @@ async def test_a_folder_that_is_removed_has_one_owner_again_and_one_broker(
         assert {first.pid, second.pid} == pids
         for each in (second, first):
             await each.stop()
-
-
-async def _hears_itself_again(member: PulsarExchange) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        hearing = asyncio.create_task(member.receive())
-        while not hearing.done():
-            with contextlib.suppress(ExchangeDown):
-                await member.publish(b"back")
-            await asyncio.wait([hearing], timeout=0.05)
-        assert set(await hearing) == {b"back"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the parent-death signal")

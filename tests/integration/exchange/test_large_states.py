@@ -9,14 +9,13 @@ sender's reports are cut by the core's functions. Not covered: when a broker sen
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.app.traffic import Traffic
 from rgd.core.broker.events import Started
@@ -32,8 +31,8 @@ from rgd.ports.exchange import Exchange, Received
 from rgd.wire import codec
 from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
-from tests.support import components
 from tests.support.errors import no_end
+from tests.support.exchanges import embedded_exchange
 from tests.support.memory_bus import MemoryBus
 from tests.support.policy_tables import table
 from tests.support.whole_daemon import RgdDaemon, daemon_of
@@ -53,18 +52,13 @@ ME: Final = Sender("sender", 1)
 @asynccontextmanager
 async def exchanges(folder: Path) -> AsyncIterator[tuple[Exchange, Exchange]]:
     """Two members of one exchange, open."""
-    components.embedded_broker()
-    broker = EmbeddedBroker(folder)
-    url = await broker.ensure()
-    members = PulsarExchange(url), PulsarExchange(url)
-    try:
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(embedded_exchange(folder))
+        members = PulsarExchange(broker.url), PulsarExchange(broker.url)
         for member in members:
+            stack.push_async_callback(member.close)
             await member.open()
         yield members
-    finally:
-        for member in members:
-            await member.close()
-        await broker.stop()
 
 
 def large_state() -> UsageColumns:

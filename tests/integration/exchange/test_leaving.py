@@ -12,10 +12,9 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar_client import PulsarSettings, connect
-from tests.support import components
 from tests.support.child_processes import free_ports
+from tests.support.exchanges import embedded_exchange
 
 pytestmark = pytest.mark.embedded
 
@@ -40,15 +39,10 @@ async def _run_member(url: str) -> tuple[int | None, bytes]:
 async def test_a_process_that_leaves_and_ends_at_once_ends_well_and_printed_nothing(
     tmp_path: Path,
 ) -> None:
-    components.embedded_broker()
-    broker = EmbeddedBroker(tmp_path)
-    url = await broker.ensure()
-    try:
+    async with embedded_exchange(tmp_path) as broker:
         for _ in range(4):
-            ended = await asyncio.gather(*(_run_member(url) for _ in range(4)))
+            ended = await asyncio.gather(*(_run_member(broker.url) for _ in range(4)))
             assert ended == [(0, b"")] * 4
-    finally:
-        await broker.stop()
 
 
 async def test_the_clients_log_goes_to_pythons_logging_and_not_to_standard_output(

@@ -22,7 +22,6 @@ from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
-from tests.support import components
 from tests.support.policy_tables import NothingKept, following, until
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
@@ -62,10 +61,8 @@ async def broker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A broker, and a topic that nobody has used."""
     topic = f"persistent://{NAMESPACE}/{re.sub(r'[^a-z]+', '-', request.node.name)}"
     if request.param == "embedded":
-        components.embedded_broker()
-        embedded = await EmbeddedBackend.start(tmp_path / "exchange", "any")
-        yield Broker(embedded.url, topic, embedded.wipe)
-        await embedded.stop()
+        async with EmbeddedBackend.running(tmp_path / "exchange", "any") as embedded:
+            yield Broker(embedded.url, topic, embedded.wipe)
         return
     apache = request.getfixturevalue("apache_pulsar")
 

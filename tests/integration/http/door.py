@@ -82,17 +82,9 @@ class Door:
         self.observed.append(Observed(route, status))
         self.seconds.append(seconds)
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        token: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Call a path that is described, and check the answer against its description."""
-        answer = await self.send(method, path, body, token=token, headers=headers)
+    async def call(self, method: str, path: str, body: object = None, **told: Any) -> Answer:
+        """Call a path that is described, as `send` does, and check the answer against its description."""
+        answer = await self.send(method, path, body, **told)
         check(self.description, method, path, answer)
         return answer
 

@@ -170,26 +170,6 @@ async def test_stats_have_pulsars_fields(door: Door) -> None:
     assert stats["subscriptions"]["idle"]["msgBacklog"] == 0
 
 
-async def test_stats_have_the_counters_of_throttled_dispatch(door: Door) -> None:
-    broker = LocalLimit(dispatch=Rates(rate_of(8)))
-    await door.daemon.change(LIMIT_BROKER, lambda _known: broker)
-    for number in range(2):
-        topic = f"eu-partition-{number}"
-        read = {"kind": "dispatch", "messages": 100, "subscription": "billing"}
-        await door.call("POST", "/v1/acquire", ASKED | read | {"topic": topic})
-    # The backlog of the other one was never reported.
-    await door.call("PUT", PATH.replace("eu", "eu-partition-1"), backlog())
-    events = "dispatchThrottledMsgEventsBy"
-    one = (await door.call("GET", f"{PLACE}/eu-partition-1/stats")).json["subscriptions"]
-    assert one["billing"][f"{events}BrokerLimit"] == 1
-    assert one["billing"][f"{events}TopicLimit"] == 0
-    assert one["billing"]["dispatchThrottledBytesEventsByBrokerLimit"] == 0
-    assert one["idle"][f"{events}BrokerLimit"] == 0
-    together = (await door.call("GET", f"{PLACE}/eu/partitioned-stats")).json
-    assert together["subscriptions"]["billing"][f"{events}BrokerLimit"] == 2
-    assert together["subscriptions"]["billing"][f"{events}SubscriptionLimit"] == 0
-
-
 async def test_an_eviction_counts_once_its_broker_confirms_it(door: Door) -> None:
     """PIP-323's counter is of evictions that happened; what rgd names may be carried out, or not."""
     await quota(door, BacklogAction.EVICT, size=1)
@@ -207,27 +187,30 @@ async def test_an_eviction_counts_once_its_broker_confirms_it(door: Door) -> Non
     assert (store.named.total(), store.evicted.total()) == (1, 1)
 
 
-async def test_throttled_subscriptions_are_in_the_stats_also_where_nobody_reported_a_backlog(
-    door: Door,
-) -> None:
-    """PIP-406, and the level that it did not have: the resource group."""
-    missing = await door.call("GET", f"{PLACE}/eu/stats")
-    assert missing.status == 404
+async def test_stats_have_the_counters_of_throttled_dispatch(door: Door) -> None:
+    """PIP-406, and the level that it did not have: the resource group; also where nobody reported a backlog."""
+    assert (await door.call("GET", f"{PLACE}/eu-partition-0/stats")).status == 404
     await door.call("PUT", "/v1/groups/reads", {"dispatch": {"messages": 8}})
-    read = {"kind": "dispatch", "messages": 100, "subscription": "billing", "topic": EU}
-    answer = await door.call("POST", "/v1/acquire", read | {"group": "reads"})
-    assert answer.json["limited_by"] == "resource_group"
-    stats = (await door.call("GET", f"{PLACE}/eu/stats")).json
-    assert stats["backlogSize"] == 0
-    assert stats["backlogQuotaLimitSize"] == -1
+    read = {"kind": "dispatch", "messages": 100, "subscription": "billing"}
+    for number in range(2):
+        topic = f"{EU}-partition-{number}"
+        answer = await door.call("POST", "/v1/acquire", read | {"group": "reads", "topic": topic})
+        assert answer.json["limited_by"] == "resource_group"
+    await door.daemon.change(LIMIT_BROKER, lambda _known: LocalLimit(dispatch=Rates(rate_of(8))))
+    await door.call("POST", "/v1/acquire", ASKED | read | {"topic": "eu-partition-1"})
+    await door.call("PUT", PATH.replace("eu", "eu-partition-1"), backlog())
+    by_group = "dispatchThrottledMsgEventsByResourceGroupLimit"
+    by_broker = "dispatchThrottledMsgEventsByBrokerLimit"
+    stats = (await door.call("GET", f"{PLACE}/eu-partition-0/stats")).json
+    assert (stats["backlogSize"], stats["backlogQuotaLimitSize"]) == (0, -1)
     one = stats["subscriptions"]["billing"]
-    assert one["dispatchThrottledMsgEventsByResourceGroupLimit"] == 1
+    assert (one["msgBacklog"], one[by_group], one[by_broker]) == (0, 1, 0)
     assert one["dispatchThrottledBytesEventsByResourceGroupLimit"] == 0
-    assert one["dispatchThrottledMsgEventsByBrokerLimit"] == 0
-    assert one["msgBacklog"] == 0
-    await door.call("POST", "/v1/acquire", read | {"group": "reads", "topic": f"{EU}-partition-7"})
+    reported = (await door.call("GET", f"{PLACE}/eu-partition-1/stats")).json["subscriptions"]
+    assert (reported["billing"][by_broker], reported["idle"][by_broker]) == (1, 0)
     together = (await door.call("GET", f"{PLACE}/eu/partitioned-stats")).json
-    assert list(together["partitions"]) == [f"{EU}-partition-7"]
+    assert list(together["partitions"]) == [f"{EU}-partition-{number}" for number in range(2)]
+    assert together["subscriptions"]["billing"][by_group] == 2
 
 
 async def test_partitions_are_summed_and_the_oldest_is_named(door: Door) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
-from rgd.app.demo.cluster import Daemon
 from tests.support import components
-from tests.support.child_processes import free_ports, start_dying_with_parent
+from tests.support.child_processes import end, free_ports, start_dying_with_parent
+from tests.support.served import served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
 
@@ -66,20 +65,11 @@ async def push_backlogs(base: str) -> None:
 
 
 @pytest.fixture
-async def daemon(tmp_path: Path) -> AsyncIterator[Daemon]:
+def daemon(tmp_path: Path) -> Iterator[str]:
+    """Its address."""
     components.embedded_broker()
-    (tmp_path / "groups.yaml").write_text(GROUPS)
-    broker = EmbeddedBroker(tmp_path / "exchange")
-    made = Daemon("broker-1", tmp_path, await broker.ensure())
-    try:
-        await made.start()
-        async with DaemonClient(made.base) as client, asyncio.timeout(SOON_S):
-            while not await client.is_ready():
-                pass
-        yield made
-    finally:
-        await made.stop()
-        await broker.stop()
+    with served(tmp_path, GROUPS) as url:
+        yield url
 
 
 class Prometheus:
@@ -137,8 +127,7 @@ async def running_prometheus(folder: Path, base: str) -> AsyncIterator[Prometheu
                     assert process.poll() is None, (folder / "prometheus.log").read_text()
             yield prometheus
     finally:
-        process.terminate()
-        process.wait(SOON_S)
+        end(process, SOON_S)
 
 
 def found(result: list[dict[str, Any]]) -> set[str]:
@@ -170,12 +159,12 @@ EXPECTED = {
 }
 
 
-async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon: Daemon) -> None:
+async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon: str) -> None:
     assert queries().keys() == EXPECTED.keys()
-    await push_backlogs(daemon.base)
+    await push_backlogs(daemon)
     async with (
-        running_prometheus(tmp_path, daemon.base) as prometheus,
-        DaemonClient(daemon.base) as client,
+        running_prometheus(tmp_path, daemon) as prometheus,
+        DaemonClient(daemon) as client,
     ):
         told: dict[str, set[str]] = {}
         try:
@@ -199,7 +188,7 @@ async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon
                     }
         except TimeoutError:
             assert told == EXPECTED, "Prometheus does not see it"
-        async with aiohttp.ClientSession() as session, session.get(f"{daemon.base}/metrics") as got:
+        async with aiohttp.ClientSession() as session, session.get(f"{daemon}/metrics") as got:
             assert linted(await got.read()) == ""
         # A busy machine may have missed a scrape, but not all.
         assert len(await prometheus.ask("max_over_time(up[1m]) == 1")) == 1

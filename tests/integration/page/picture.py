@@ -12,10 +12,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.cluster import Daemon
 from tests.support.browser import new_tab, running_browser
+from tests.support.exchanges import embedded_exchange
 from tests.tidy.tree import ROOT
 
 OUT: Final = ROOT / "docs" / "live.png"
@@ -77,10 +77,8 @@ async def make(folder: Path, browser: str) -> bytes:
     """The picture, as PNG."""
     (folder / "groups.yaml").write_text(GROUPS)
     async with AsyncExitStack() as stack:
-        exchange = EmbeddedBroker(folder / "exchange")
-        stack.push_async_callback(exchange.stop)
-        url = await exchange.ensure()
-        daemons = [Daemon(f"broker-{number}", folder, url) for number in (1, 2, 3)]
+        exchange = await stack.enter_async_context(embedded_exchange(folder / "exchange"))
+        daemons = [Daemon(f"broker-{number}", folder, exchange.url) for number in (1, 2, 3)]
         for daemon in daemons:
             stack.push_async_callback(daemon.stop)
             await daemon.start()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.adapters.http.tokens import Tokens
 from rgd.app.demo.cluster import Daemon
@@ -21,9 +20,9 @@ from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.door import Scope, digest_of
-from tests.support import components
 from tests.support.browser import Tab, new_tab
 from tests.support.child_processes import free_ports
+from tests.support.exchanges import embedded_exchange
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GROUPS = {
@@ -194,16 +193,13 @@ STALE = "document.getElementById('state').className.includes('stale')"
 async def test_three_daemons_show_the_same_a_change_and_a_kill(
     tmp_path: Path, browser: str
 ) -> None:
-    components.embedded_broker()
     (tmp_path / "groups.yaml").write_text(GROUPS_FILE)
     names = ("broker-1", "broker-2", "broker-3")
     async with AsyncExitStack() as stack:
-        exchange = EmbeddedBroker(tmp_path / "exchange")
-        stack.push_async_callback(exchange.stop)
-        url = await exchange.ensure()
-        ports = free_ports(3)
+        exchange = await stack.enter_async_context(embedded_exchange(tmp_path / "exchange"))
         daemons = [
-            Daemon(name, tmp_path, url, port=port) for name, port in zip(names, ports, strict=True)
+            Daemon(name, tmp_path, exchange.url, port=port)
+            for name, port in zip(names, free_ports(3), strict=True)
         ]
         for daemon in daemons:
             stack.push_async_callback(daemon.stop)

@@ -7,21 +7,16 @@ Not covered: what the limits do to traffic; HTTP that pulsar-admin does not send
 """
 
 import asyncio
-import http.client
-import json
 import os
 import subprocess
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
 
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.http.client import DaemonClient
-from rgd.app.demo.cluster import Daemon
 from tests.integration.pulsar_admin.differences import Difference
 from tests.integration.pulsar_admin.printed import refused, told
 from tests.integration.pulsar_admin.script import (
@@ -46,9 +41,9 @@ from tests.support.pulsar_standalone import (
     ensure_distribution,
     pulsar_shell,
 )
+from tests.support.served import served
 
 PAGE = Path(__file__).parents[3] / "docs" / "pulsar-admin.md"
-SOON_S = 60
 COMMAND_TIMEOUT_S = 600
 
 LISTED_NAMES = (GROUPS, BROKER_LIMITS)
@@ -77,28 +72,19 @@ def stock(apache_pulsar: PulsarStandalone) -> Iterator[PulsarStandalone]:
             operator.ask("PUT", name, body)
         yield apache_pulsar
     finally:
-        for name in (f"{path}?force=true", f"namespaces/{NAMESPACE}", f"tenants/{TENANT}"):
-            until_gone(apache_pulsar, name)
-        for name in (GOLD, SILVER, BRONZE, HUGE):  # which are there only if a test has failed
-            ask(apache_pulsar, "DELETE", f"resourcegroups/{name}")
+        # The groups are there only if a test has failed.
+        groups = [f"resourcegroups/{name}" for name in (GOLD, SILVER, BRONZE, HUGE)]
+        for name in (f"{path}?force=true", f"namespaces/{NAMESPACE}", f"tenants/{TENANT}", *groups):
+            with suppress(HTTPError):
+                operator.ask("DELETE", name)
 
 
 @pytest.fixture
-async def rgd(tmp_path: Path) -> AsyncIterator[str]:
+def rgd(tmp_path: Path) -> Iterator[str]:
     """The URL of a daemon without any policy."""
     components.embedded_broker()
-    (tmp_path / "groups.yaml").write_text("groups: {}\n")
-    broker = EmbeddedBroker(tmp_path / "exchange")
-    daemon = Daemon("broker-1", tmp_path, await broker.ensure())
-    try:
-        await daemon.start()
-        async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
-            while not await client.is_ready():
-                pass
-        yield daemon.base
-    finally:
-        await daemon.stop()
-        await broker.stop()
+    with served(tmp_path, "groups: {}\n") as url:
+        yield url
 
 
 @pytest.mark.pulsar
@@ -196,23 +182,3 @@ def pulsar_admin(url: str, command: str) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, told(done.stdout.strip())
-
-
-def until_gone(pulsar: PulsarStandalone, path: str) -> None:
-    """Delete something; Pulsar may refuse while what was in it is still being deleted."""
-    ends_s = time.monotonic() + SOON_S
-    while (status := ask(pulsar, "DELETE", path)) not in {204, 404}:
-        assert time.monotonic() < ends_s, (path, status)
-
-
-def ask(pulsar: PulsarStandalone, method: str, path: str, body: object = None) -> int:
-    """Call a Pulsar's admin API: the status."""
-    connection = http.client.HTTPConnection(urlsplit(pulsar.admin_url).netloc, timeout=SOON_S)
-    try:
-        sent = None if body is None else json.dumps(body)
-        connection.request(method, f"/admin/v2/{path}", sent, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        response.read()
-        return response.status
-    finally:
-        connection.close()

@@ -35,9 +35,7 @@ SOON_S: Final = 60.0
 def stock_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarStandalone]:
     """A Pulsar whose broker reports usage. The one that all tests share has no transport."""
     folder = tmp_path_factory.mktemp("stock-pulsar")
-    with PulsarStandalone(
-        folder, resource_usage_transport=True, resource_usage_period_s=PERIOD_S
-    ) as apache:
+    with PulsarStandalone(folder, usage_period_s=PERIOD_S) as apache:
         yield apache
 
 

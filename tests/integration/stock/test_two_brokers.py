@@ -77,8 +77,8 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
     try:
         await asyncio.to_thread(first.start)
         second = FurtherBroker(first)
-        await asyncio.to_thread(second.__enter__)
         try:
+            await asyncio.to_thread(second.start)
             yield Cluster(first, second)
         finally:
             await asyncio.to_thread(second.stop)

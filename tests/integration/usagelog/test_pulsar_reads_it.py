@@ -16,13 +16,13 @@ from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import Interceptor
 from rgd.wire.frame import plain_payload
 from tests.support import components
+from tests.support.columns import round_of
 from tests.support.pulsar_standalone import ensure_distribution
 
 pytestmark = pytest.mark.pulsar
@@ -32,27 +32,10 @@ TIMEOUT_S = 120
 T0 = 1_795_234_300_000
 
 
-def round_of(sequence: int, groups: int) -> RoundRecord:
+def growing(sequence: int, groups: int) -> RoundRecord:
     """A round of some groups; of few a payload is too short to be compressed."""
     amounts = np.arange(2 * groups, dtype=np.int64).reshape(groups, 2) * sequence
-    usage = UsageColumns(
-        groups=tuple(f"group-{place:04}" for place in range(groups)),
-        kinds=np.zeros(groups, np.uint8),
-        topics=amounts[:, 0],
-        admitted=amounts,
-        wanted=amounts,
-    )
-    rows = ShareColumns(
-        usage,
-        amounts,
-        amounts,
-        np.zeros(groups, np.uint8),
-        amounts,
-        np.ones(groups, np.bool_),
-        amounts,
-        amounts,
-    )
-    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, rows)
+    return round_of(sequence, [f"group-{place:04}" for place in range(groups)], amounts)
 
 
 async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
@@ -68,7 +51,7 @@ async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
     snapshot = PolicySnapshot({f"g{place}": Group(f"g{place}") for place in range(50)})
     log.append(PoliciesInForce(Sender("b1", 1), snapshot, 7), broker_timestamp_ms=T0 + 1)
     for sequence in range(1, 200):
-        record = round_of(sequence, 1 if sequence % 2 else 300)
+        record = growing(sequence, 1 if sequence % 2 else 300)
         log.append(record, broker_timestamp_ms=T0 + sequence)
     await log.close()
     assert log.lost == 0

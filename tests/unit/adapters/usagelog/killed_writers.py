@@ -24,9 +24,9 @@ import numpy as np
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Sender
+from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_records import LogReader
+from tests.support.columns import round_of
 
 #: Kills of one log; then a fresh one begins, so that reading it all stays quick.
 KILLS_A_LOG: Final = 8
@@ -39,28 +39,11 @@ T0: Final = 1_795_234_300_000
 _fsync, _write = os.fsync, os.write
 
 
-def round_of(number: int) -> RoundRecord:
+def round_at(number: int) -> RoundRecord:
     """The round of which entry `number` is the record."""
     count = 1 + number % 5
-    amounts = np.full((count, 2), number, np.int64)
-    usage = UsageColumns(
-        groups=tuple(f"group-{place}" for place in range(count)),
-        kinds=np.zeros(count, np.uint8),
-        topics=amounts[:, 0],
-        admitted=amounts,
-        wanted=amounts,
-    )
-    rows = ShareColumns(
-        usage,
-        amounts,
-        amounts,
-        np.zeros(count, np.uint8),
-        amounts,
-        np.ones(count, np.bool_),
-        amounts,
-        amounts,
-    )
-    return RoundRecord(Sender("b1", 1), number, 1_000_000_000, rows)
+    groups = [f"group-{place}" for place in range(count)]
+    return round_of(number, groups, np.full((count, 2), number, np.int64))
 
 
 def break_the_disk(dice: random.Random) -> None:
@@ -89,7 +72,7 @@ def write_until_killed(folder: Path, first: int, dice: random.Random, said: int)
     number, settled = first, 0
     while True:
         while len(waiting) < dice.randrange(1, 6):
-            waiting.append(Pending(round_of(number), T0 + number, number - first))
+            waiting.append(Pending(round_at(number), T0 + number, number - first))
             number += 1
         try:
             if not appender.is_ready:
@@ -139,7 +122,7 @@ def check(folder: Path, synced_index: int) -> int:
         record = reader.read(item.entry)
         assert isinstance(record, RoundRecord)
         # A sync that fails counts as a loss, which later records say.
-        assert replace(record, lost=0) == round_of(count)
+        assert replace(record, lost=0) == round_at(count)
         count += 1
     assert count > synced_index, (count, synced_index)
     return count

@@ -13,10 +13,11 @@ from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Sender
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import LogReader
+from tests.support.columns import round_of
 
 WAIT_S = 60
 
@@ -56,24 +57,7 @@ async def logged(folder: Path, *records: RoundRecord, **settings: object) -> lis
 def record(sequence: int, names: list[str], kinds: int = 1) -> RoundRecord:
     count = kinds * len(names)
     amounts = np.arange(2 * count, dtype=np.int64).reshape(count, 2)
-    usage = UsageColumns(
-        groups=tuple(name for name in names for _ in range(kinds)),
-        kinds=np.tile(np.arange(kinds, dtype=np.uint8), len(names)),
-        topics=amounts[:, 0],
-        admitted=amounts,
-        wanted=2 * amounts,
-    )
-    rows = ShareColumns(
-        usage=usage,
-        share=amounts,
-        quota=amounts,
-        policies=np.zeros(count, np.uint8),
-        refused=amounts,
-        sent=np.ones(count, np.bool_),
-        admitted_total=amounts,
-        wanted_total=2 * amounts,
-    )
-    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_007, rows)
+    return round_of(sequence, names, amounts, kinds)
 
 
 def names(count: int, length: int = 5) -> list[str]:
