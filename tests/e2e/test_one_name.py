@@ -34,7 +34,7 @@ ENVIRON = {
     "RGD_EXCHANGE__YIELD_ROUNDS": "10",
 }
 EXPIRY_S = 3 * ROUND_S
-SOON_S = 120.0
+SOON_S = 300.0
 #: Two full shares for good would be 1.5 quotas. On a busy machine answers of before are counted late.
 ADMITTED_MAX = 1.35
 

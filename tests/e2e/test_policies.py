@@ -26,7 +26,7 @@ groups:
   gold: {publish: {messages: 300}}
 """
 NAMES = ("broker-1", "broker-2", "broker-3")
-SOON_S = 120.0
+SOON_S = 300.0
 PUTS = 15
 
 

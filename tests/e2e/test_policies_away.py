@@ -21,7 +21,7 @@ from tests.contract.exchange.backends import EmbeddedBackend
 
 pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
 
-SOON_S = 120.0
+SOON_S = 300.0
 QUOTA = 100
 #: The depth of a bucket, `shares.burst_ms`.
 BURST_S = 0.25

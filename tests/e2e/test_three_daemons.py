@@ -27,7 +27,7 @@ attach:
 NAMES = ("broker-1", "broker-2", "broker-3")
 #: What each broker's callers ask for in one go, many times a second: far above the quota.
 ASK = {"tenant": "acme", "namespace": "orders", "topic": "eu", "messages": 5}
-SOON_S = 120.0
+SOON_S = 300.0
 
 
 @pytest.fixture(params=["embedded", pytest.param("pulsar", marks=pytest.mark.pulsar)])

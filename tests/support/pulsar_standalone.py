@@ -355,7 +355,6 @@ class PulsarStandalone:
         if fault:
             self.kill()
             raise PulsarStartError(f"{fault}; {self.log} says:\n{self._log_since(log_offset)}")
-        self._make_default_namespace()
 
     def environment(self) -> dict[str, str]:
         """Of its JVM, or of another broker's beside it."""
@@ -382,12 +381,14 @@ class PulsarStandalone:
 
     def _is_ready(self) -> bool:
         # The namespaces come after the first answers to health checks; this one comes last.
-        try:
+        with contextlib.suppress(
+            OSError, http.client.HTTPException
+        ):  # refused, cut short, late, not 200
             namespaces = json.loads(self._ask("namespaces/pulsar"))
-            health = self._ask("brokers/health")
-        except (OSError, http.client.HTTPException):  # refused, cut short, late, or not 200
-            return False
-        return "pulsar/system" in namespaces and health.strip() == "ok"
+            if "pulsar/system" in namespaces and self._ask("brokers/health").strip() == "ok":
+                self._make_default_namespace()
+                return True
+        return False
 
     def _make_default_namespace(self) -> None:
         """Pulsar makes `public/default` itself, but on a busy machine that may fail, which it only logs."""

@@ -18,7 +18,7 @@ from tests.support.exchanges import embedded_exchange
 
 pytestmark = pytest.mark.embedded
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 MEMBER = Path(__file__).with_name("member.py")
 
 
