@@ -38,7 +38,7 @@ async def answers_to(door: Door, sent: bytes) -> list[bytes]:
     """The statuses of all answers to a client that ends its side with its last byte."""
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             writer.write(sent)
             writer.write_eof()
             return statuses(await reader.read())

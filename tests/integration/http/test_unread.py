@@ -64,7 +64,7 @@ async def test_who_reads_nothing_is_soon_read_no_more() -> None:
 
         # Once it reads, it gets every answer in order.
         reader._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             for _ in range(answered + 50):
                 assert (await read_answer(reader)).json["openapi"] == "3.1.0"
         assert len(door.observed) > answered + 50
@@ -134,7 +134,7 @@ async def test_bodies_at_once_are_bounded_in_all() -> None:
         assert (await door.raw(CHUNKED + chunk)).status == 503
 
         writer.write(b'{"group":"gold"}' + b" " * (size - 18) + b"]")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             answered = await read_answer(reader)
         assert answered.status in {200, 400}
         await until(lambda: figure(door, "rgd_http_body_bytes") == 0)
@@ -169,7 +169,7 @@ async def test_arrays_whose_answers_nobody_reads_wait(door: Door) -> None:
         assert unread(door) <= 1_000_000
 
         reader._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(240):
             for _ in range(count):
                 assert len((await read_answer(reader)).json) == 1000
     await until(lambda: unread(door) == 0)
