@@ -23,11 +23,6 @@ class Deadline:
         """What is left, in seconds."""
         return self._end_s - _now_s()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left."""
-        return self.rest_s <= 0
-
 
 def _now_s() -> float:
     return time.monotonic()  # noqa: TID251 - a thread that blocks has no loop whose time it could take

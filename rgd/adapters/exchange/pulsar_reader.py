@@ -171,9 +171,9 @@ class PulsarReader:
         if self._waiting or self._received_bytes != before:
             self._ping_due, self._sign_due = Deadline(PING_S), None
         elif self._sign_due is not None:
-            if self._sign_due.is_over:
+            if self._sign_due.rest_s <= 0:
                 raise ConnectionLost(f"no answer within {self._settings.sign_timeout_s:g} s")
-        elif self._ping_due.is_over:
+        elif self._ping_due.rest_s <= 0:
             connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
             self._sign_due = Deadline(self._settings.sign_timeout_s)
 
@@ -290,7 +290,7 @@ class PulsarReader:
     ) -> CommandLookupTopicResponse:
         if self._closing.is_set():
             raise ConnectionLost("closed meanwhile")
-        if deadline.is_over:
+        if deadline.rest_s <= 0:
             raise Refused("Timeout", "lookups lead on for too long")
         lookup = CommandLookupTopic(
             topic=self._topic,
