@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -175,14 +174,9 @@ def _upload(folder: Path, part: str, bucket: Objects) -> None:
 
 
 def read_windows(windows: Path, groups: Collection[str], columns: Sequence[str]) -> Iterator[Any]:
-    """Some columns of the windows of some groups: of each task a `pyarrow.Table` of whole groups."""
-    import pyarrow as pa
-
-    files = sorted(windows.glob("*.parquet"))
-    for _, of_task in groupby(files, lambda file: file.name.rpartition("-")[0]):
-        found = [rows for file in of_task for rows in _rows_of(file, groups, columns)]
-        if found:
-            yield pa.concat_tables(found)
+    """Some columns of the windows of some groups: `pyarrow.Table`s, each with all of a group, kind and dimension or none."""
+    for file in sorted(windows.glob("*.parquet")):
+        yield from _rows_of(file, groups, columns)
 
 
 def _keep_groups(windows: Path, groups: Collection[str]) -> None:
@@ -208,7 +202,8 @@ def _rows_of(
     wanted = pa.array(groups, pa.string())
     with pq.ParquetFile(file, pre_buffer=False) as stored:
         for number in range(stored.num_row_groups):
-            is_its = pc.is_in(stored.read_row_group(number, ["group"])["group"], wanted)
+            group = stored.read_row_group(number, ["group"], use_threads=False)["group"]
+            is_its = pc.is_in(group, wanted)
             if pc.any(is_its).as_py():
                 yield stored.read_row_group(number, columns, use_threads=False).filter(is_its)
 

@@ -37,7 +37,8 @@ class Section:
     """One group, kind and dimension, with its plots."""
 
     finding: Finding
-    chart: Chart
+    #: None: it is in the file already.
+    chart: Chart | None
     #: Of `heat.cells_of`.
     cells: Floats
     #: The file of its own that it is in, beside the page; none: it is on the page.

@@ -24,7 +24,7 @@ class ParquetBytes:
 
     def add(self, rows: Any) -> None:
         """Add a `pyarrow.Table` as a row group."""
-        self._writer.write_table(rows)
+        self._writer.write_table(rows, max(1, rows.num_rows))
         self.rows += rows.num_rows
 
     def close(self) -> bytes:

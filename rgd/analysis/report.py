@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -225,40 +224,39 @@ def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:
 
 
 def _write_pages(summary: Summary, staging: Path) -> None:
-    """Draw the worst groups; write the page, and the files of groups that are not on it."""
-    from rgd.analysis.page import render, render_group
+    """Draw the worst groups: those of the page, and each of the others in a file of its own."""
+    from rgd.analysis.page import render
 
     on_page = summary.asked.top or PLOTTED_MAX
     drawn = worst_first(summary.groups)[: summary.asked.top or DRAWN_MAX]
-    sections = _sections(drawn, on_page, staging / output.WINDOWS, summary.facts)
-    if len(sections) > on_page:
+    if len(drawn) > on_page:
         (staging / output.GROUPS).mkdir()
-    for section in sections[on_page:]:
-        assert section.file is not None
-        page = render_group(section, summary.facts)
-        (staging / section.file).write_text(page, encoding="utf-8")
+    sections = _sections(drawn, on_page, staging, summary.facts)
     page = render(summary.groups, summary.facts, sections, summary.tenants)
     (staging / output.PAGE).write_text(page, encoding="utf-8")
 
 
 def _sections(
-    findings: Sequence[dict[str, Any]], on_page: int, windows: Path, facts: LogFacts
+    findings: Sequence[dict[str, Any]], on_page: int, staging: Path, facts: LogFacts
 ) -> list["Section"]:
-    """Draw findings; the windows of one bucket are in memory at once."""
+    """Draw findings, of which those behind the first ones are written; some windows are in memory at once."""
     import pyarrow.compute as pc
 
-    from rgd.analysis.page import Section
+    from rgd.analysis.page import Section, render_group
 
     drawn: dict[int, Section] = {}
+    keys = ("group", "kind", "dimension")
+    numbers = {tuple(one[key] for key in keys): number for number, one in enumerate(findings)}
     names = {finding["group"] for finding in findings}
-    for table in output.read_windows(windows, names, window_tables.DRAWN):
-        there = set(pc.unique(table["group"]).to_pylist())
-        for number, finding in enumerate(findings):
-            if finding["group"] in there:
-                is_its = [pc.field(key) == finding[key] for key in ("group", "kind", "dimension")]
-                file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"
-                its = table.filter(reduce(and_, is_its))
-                drawn[number] = Section.of(finding, its, facts, file)
+    for table in output.read_windows(staging / output.WINDOWS, names, window_tables.DRAWN):
+        columns = [table[key] for key in keys]
+        for of in numbers.keys() & zip(*(one.to_pylist() for one in columns), strict=True):
+            number, its = numbers[of], table.filter(reduce(pc.and_, map(pc.equal, columns, of)))
+            file = None if number < on_page else f"{output.GROUPS}/{number + 1:03}.html"
+            drawn[number] = section = Section.of(findings[number], its, facts, file)
+            if file is not None:
+                (staging / file).write_text(render_group(section, facts), encoding="utf-8")
+                drawn[number] = replace(section, chart=None)
     return [drawn[number] for number in sorted(drawn)]
 
 
