@@ -6,28 +6,8 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Any, ClassVar, Final
 
-from rgd.analysis.errors import NothingLogged, NotIndexed
+from rgd.analysis.errors import NothingLogged
 from rgd.analysis.scenarios import Scenario
-from rgd.storage.headers import Header
-from rgd.storage.marks import Mark
-from rgd.wire.frame import Entry
-
-#: An entry, or what tells where one is: with its index and its timestamp.
-Stamped = Entry | Header | Mark
-
-
-def index_of(stamped: Stamped) -> int:
-    """The index that the broker gave an entry.
-
-    Raises:
-        NotIndexed: it gave none.
-    """
-    if stamped.index is None:
-        raise NotIndexed(
-            "an entry has no broker index, so a stream cannot say how far it has read: log with "
-            "`log.brokerEntryMetadataInterceptors`, to a new folder, or read with `spark.read`"
-        )
-    return stamped.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +19,13 @@ class TimeRange:
     #: Whether damage behind the last entry of the range is a part of it.
     has_tail: ClassVar[bool] = True
 
-    def begins_after(self, stamped: Stamped) -> bool:
+    def begins_after(self, timestamp_ms: int, _index: int) -> bool:
         """Whether an entry lies before the range."""
-        return self.from_ms is not None and stamped.timestamp < self.from_ms
+        return self.from_ms is not None and timestamp_ms < self.from_ms
 
-    def ends_before(self, stamped: Stamped) -> bool:
+    def ends_before(self, timestamp_ms: int, _index: int) -> bool:
         """Whether an entry lies behind the range."""
-        return self.is_over(stamped.timestamp)
+        return self.is_over(timestamp_ms)
 
     def is_over(self, timestamp_ms: int) -> bool:
         """Whether a moment lies behind the range."""
@@ -59,8 +39,7 @@ ALWAYS: Final[TimeRange] = TimeRange()
 class IndexRange:
     """From (inclusive) until (exclusive), by the broker's indexes; damage goes with the entry that follows it.
 
-    Law: of ranges that follow one another each entry and each stretch of damage is in one. Only entries without
-    an index are an error (`NotIndexed`).
+    Law: of ranges that follow one another each entry and each stretch of damage is in one.
     """
 
     from_index: int
@@ -68,13 +47,13 @@ class IndexRange:
     #: Whether the entry that follows the segment's last one is in the range.
     has_tail: bool = False
 
-    def begins_after(self, stamped: Stamped) -> bool:
+    def begins_after(self, _timestamp_ms: int, index: int) -> bool:
         """Whether an entry lies before the range."""
-        return index_of(stamped) < self.from_index
+        return index < self.from_index
 
-    def ends_before(self, stamped: Stamped) -> bool:
+    def ends_before(self, _timestamp_ms: int, index: int) -> bool:
         """Whether an entry lies behind the range."""
-        return index_of(stamped) >= self.to_index
+        return index >= self.to_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,6 @@ class BadLake(AnalysisError):
     """A file of a lake is damaged, or somebody else's."""
 
 
-class NotIndexed(AnalysisError):
-    """Entries without a broker index cannot be streamed."""
-
-
 class DataLost(AnalysisError):
     """Entries that a stream has not read are not there any more."""
 

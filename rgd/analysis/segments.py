@@ -5,7 +5,7 @@ counted (entries of other producers, an incomplete end), is never fatal, and eve
 
 Of a range, by the brokers' timestamps or indexes, the sparse index gives the first and the last offset; nothing
 behind the last is read. It ends at the second later entry in a row, because neither runs backwards within a log, and one
-may be damaged: no checksum covers them.
+may be damaged: no checksum covers them. An entry without an index has the next one of the entry before it, as for the daemon.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
 `rgd.wire.segment` has the format of a segment; `discovery` finds them; `continuity` interprets gaps.
 """
@@ -52,8 +52,8 @@ class Logged:
 Timed = Callable[[Entry, LoggedRound], int]
 
 
-#: What there is in a segment, with the entry that it is.
-_Items = Iterator[tuple[Found, Entry | None]]
+#: What there is in a segment and its index, with the entry that it is.
+_Items = Iterator[tuple[tuple[Found, int], Entry | None]]
 
 
 #: Receives an entry of policies.
@@ -169,15 +169,17 @@ def read_segment(
     is_begun = False
     #: How many of these came before a first later entry, behind which the range may have ended.
     ended: int | None = None
-    entries = _entries(read_found(source, start, end), within)
-    for found, record in LogReader().read_all(entries, headers=only_headers, names=contents.groups):
+    first = segment.first_index if isinstance(within, IndexRange) else 0
+    entries = _entries(read_found(source, start, end), within, first)
+    read = LogReader().read_all(entries, headers=only_headers, names=contents.groups)
+    for (found, index), record in read:
         if isinstance(found, Torn):
             contents.torn_bytes += found.size
         elif isinstance(found, Damaged):
             held.append(Damage(found.offset, found.size, found.reason.value))
-        elif within.begins_after(found.entry):
+        elif within.begins_after(found.entry.timestamp, index):
             held = held if is_begun else []
-        elif within.ends_before(found.entry):
+        elif within.ends_before(found.entry.timestamp, index):
             ended = len(held)
         else:
             is_begun, ended = True, None
@@ -189,16 +191,21 @@ def read_segment(
         yield from contents.noted(held[:ended])
 
 
-def _entries(found: Iterator[Found], within: TimeRange | IndexRange) -> _Items:
-    """What there is before the end of the range, with the entries among it: records continue those before the range."""
+def _entries(found: Iterator[Found], within: TimeRange | IndexRange, following: int) -> _Items:
+    """What there is before the end of the range, with the entries among it: records continue those before the range.
+
+    An entry without an index has the one that follows.
+    """
     is_over = False
     for one in found:
-        entry = one.entry if isinstance(one, Stored) else None
+        entry, index = one.entry if isinstance(one, Stored) else None, following
         if entry is not None:
-            was_over, is_over = is_over, within.ends_before(entry)
+            index = following if entry.index is None else entry.index
+            following = index + 1
+            was_over, is_over = is_over, within.ends_before(entry.timestamp, index)
             if was_over and is_over:
                 return
-        yield one, entry
+        yield (one, index), entry
 
 
 def _note_head(source: Ranges, contents: Contents) -> None:
@@ -223,9 +230,9 @@ def _bounds(
 
     It begins as many entries before the range as a record may continue.
     """
-    early = [mark for mark in marks if within.begins_after(mark)]
+    early = [mark for mark in marks if within.begins_after(mark.timestamp, mark.index)]
     far = [mark for mark in early if mark.index + CONTEXT_ENTRIES <= early[-1].index + 1][-1:]
-    over = [mark for mark in marks if within.ends_before(mark)][:1]
+    over = [mark for mark in marks if within.ends_before(mark.timestamp, mark.index)][:1]
     # The last early one shows that the range begins behind it.
     begins = far if all(is_true(source, mark) for mark in (*far, *early[-1:] * len(far))) else []
     ends = [mark for mark in over if is_true(source, mark)]

@@ -29,7 +29,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from typing_extensions import override
 
-from rgd.analysis.asked import ALWAYS, IndexRange, index_of
+from rgd.analysis.asked import ALWAYS, IndexRange
 from rgd.analysis.discovery import Manifests, Segment, find_segments
 from rgd.analysis.errors import DataLost
 from rgd.analysis.partitions import SegmentPartition, read_partition
@@ -85,7 +85,6 @@ class RowsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             DataLost: a log ends before what was read of it.
-            NotIndexed: entries have no index.
         """
         logs = self._logs()
         ends = _ends(logs) if self._target is None else self._target
@@ -145,7 +144,7 @@ def _next_index(segment: Segment) -> int:
     marks = true_marks(source, segment.marks())
     following = segment.first_index
     for header in walk(source, marks[-1].offset if marks else 0):
-        following = index_of(header) + 1
+        following = (following if header.index is None else header.index) + 1
     return following
 
 

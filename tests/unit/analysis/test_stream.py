@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from rgd.adapters.usagelog.index import mend
 from rgd.analysis.discovery import find_segments
-from rgd.analysis.errors import DataLost, NotIndexed
+from rgd.analysis.errors import DataLost
 from rgd.analysis.partitions import SegmentPartition
 from rgd.analysis.rows import batches
 from rgd.analysis.segments import Contents, read_segment
@@ -65,9 +65,14 @@ def table_of(place: Path) -> list[Row]:
     ]
 
 
+#: Where the field of the index begins: behind the length, the magic, the size, and the time.
+INDEX_TAG = 4 + 2 + 4 + 1 + 6
+
+
 def damaged(maker: LogMaker, place: int) -> None:
     stored = bytearray(maker.take_back())
-    stored[place] ^= 0x55
+    # Of the index's field one bit, so that nobody knows it.
+    stored[place] ^= 0x08 if place == INDEX_TAG else 0x55
     maker.put_again(bytes(stored))
 
 
@@ -83,13 +88,14 @@ def torn(maker: LogMaker, poll: Callable[[], None]) -> None:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("rounds"), st.sampled_from([1, 2, 70])),
-        st.tuples(st.just("damage"), st.sampled_from([-1, 0, 1, 2, 3, 4, 5])),
+        st.tuples(st.just("damage"), st.sampled_from([-1, 0, 1, 2, 3, 4, 5, INDEX_TAG])),
         st.tuples(st.sampled_from(["roll", "torn", "foreign", "poll", "poll", "mark"]), st.just(0)),
     ),
     max_size=20,
 )
 
 
+@example([("rounds", 1), ("damage", INDEX_TAG), ("poll", 0), ("rounds", 1), ("poll", 0)])
 # A segment ends with damage, and a batch where the segment ends: before the next one is there, and after.
 @example([("damage", -1), ("poll", 0), ("roll", 0)])
 @example([("damage", -1), ("roll", 0), ("poll", 0)])
@@ -202,18 +208,20 @@ def test_a_log_that_a_crash_shortened_fails_the_query_or_goes_on_at_its_end(
     assert newest(stream(log, failOnDataLoss="false"), {log: 40}) == {log: 32}
 
 
-@pytest.mark.parametrize(
-    "ask", [newest, lambda source, start: batch_of(source, start, dict.fromkeys(start, 2))]
-)
-def test_entries_without_a_broker_index_are_refused_with_the_remedy(
-    tmp_path: Path, ask: Callable[[RowsStream, Offset], object]
-) -> None:
+def test_entries_without_a_broker_index_are_counted(tmp_path: Path) -> None:
     maker = LogMaker(tmp_path, "b1", has_broker_metadata=False)
+    log, source = str(tmp_path), stream(tmp_path)
     maker.rounds(3, GOLD)
-    maker.close()
+    maker.flush()
+    first = newest(source, {log: 0})
+    maker.roll()
+    maker.rounds(2, GOLD)
+    maker.flush()
+    second = newest(source, first)
 
-    with pytest.raises(NotIndexed, match="brokerEntryMetadataInterceptors"):
-        ask(stream(tmp_path), {str(tmp_path): 0})
+    assert (first, second) == ({log: 3}, {log: 5})
+    read = [batch_of(source, *pair) for pair in pairwise([{log: 0}, {log: 2}, second])]
+    assert [[row[4] for row in batch] for batch in read] == [[20, 40], [60, 80, 100]]
 
 
 @pytest.mark.parametrize(
