@@ -21,7 +21,7 @@ from typing import Final
 
 from rgd.analysis import lake_names
 from rgd.analysis.asked import TimeRange
-from rgd.analysis.errors import NoLog
+from rgd.analysis.errors import BadLake, NoLog
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.headers import header_at
 from rgd.storage.manifest import TieredSegment, decode_manifest
@@ -180,8 +180,12 @@ def _in_bucket(place: str, known: Manifests) -> Iterator[Segment]:
 def _in_lake(objects: Objects) -> Iterator[Segment]:
     if objects.read_range(lake_names.MARKER, 0, lake_names.MARKER_BYTES_MAX) != lake_names.MARK:
         raise NoLog(f"{objects.place} is a lake of another version; convert its logs to a new one")
-    for name, size in lake_names.files(objects, *lake_names.REPORTED):
-        yield Segment(name, objects.place, size)
+    files = [*lake_names.files(objects, *lake_names.REPORTED)]
+    if not files:
+        raise NoLog(
+            f"{objects.place} is a lake without any segment; `rgd log convert LOG... --out {objects.place}` converts some"
+        )
+    yield from (Segment(name, objects.place, size) for name, size in files)
 
 
 def _on_disk(path: Path) -> Iterator[Segment]:
@@ -223,7 +227,11 @@ def _read_file(path: str, offset: int, size: int) -> bytes:
 
 
 def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segment]:
-    """The segments that may hold entries of a time range, of those that `find_segments` found."""
+    """The segments that may hold entries of a time range, of those that `find_segments` found.
+
+    Raises:
+        BadLake: a lake lacks a segment's minutes of a day.
+    """
     kept = [
         segment
         for segment, following in zip_longest(segments, segments[1:])
@@ -231,8 +239,23 @@ def segments_within(segments: Sequence[Segment], within: TimeRange) -> list[Segm
     ]
     days = {one for one in segments if one.is_of_lake and lake_names.day_ms(one.path) is not None}
     outside = _keys(days) - _keys(days.intersection(kept))
+    _check_days([one for one in kept if one.is_of_lake])
     # A segment of which nothing could be read has no day, and is in every range.
     return [one for one in kept if not _keys([one]) & outside]
+
+
+def _check_days(files: Sequence[Segment]) -> None:
+    """Refuse days without their minutes, which are figures."""
+    stems = defaultdict[str, set[tuple[str, str]]](set)
+    for one in files:
+        table, _, name = one.path.partition("/")
+        stems[table].add((one.place, name.rpartition("-")[0]))
+    for place, lost in sorted(stems["rounds"] - stems["minutes"])[:1]:
+        day, _, key = lost.partition("/")
+        remedy = f"delete segments/key={key[:32]} and convert its log again, or delete rounds/{day} too and do without that day"
+        raise BadLake(
+            f"{place}/minutes/{lost}-*.parquet is gone; unless a conversion runs, {remedy}"
+        )
 
 
 def _keys(files: Iterable[Segment]) -> set[tuple[str, int] | None]:

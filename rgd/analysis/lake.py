@@ -186,12 +186,11 @@ class _Files:
         """Add rows of one day, sorted by group."""
         rows = _table(table, columns)
         by = [("group", "ascending"), ("kind", "ascending")]
-        self.add(table, day, rows.sort_by(by) if "group" in columns else rows)
+        if rows.num_rows:
+            self.add(table, day, rows.sort_by(by) if "group" in columns else rows)
 
     def add(self, table: str, day: str, rows: Any) -> None:
         """Add a `pyarrow.Table` of rows of one day."""
-        if not rows.num_rows:
-            return
         of, file = self._open.get(table, ("", None))
         if file is None or of != day or file.rows >= PART_ROWS_MAX:
             self._end(table)

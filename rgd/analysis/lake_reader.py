@@ -4,8 +4,9 @@
     LAKE/rounds/day=.../...     has the columns of `schema.HEADERS`
     LAKE/segments/key=.../...   has what the segment says of itself, in `stats`
 
-Law: a report from the lake and one from the logs in windows of the same minutes agree, where no clock was off. Times are
-as stamped, because a segment is converted by itself; the report names the brokers whose clocks were off.
+Law: a report from the lake and one from the logs in windows of the same minutes agree, where no clock was off and rounds are of
+one length. Times are as stamped, and a broker stood still by the length of its segment's own rounds, because a segment is
+converted by itself; the report names the brokers whose clocks were off.
 """
 
 import json

@@ -3,6 +3,7 @@
 Not covered: Spark's part, and buckets (tests/integration/spark/test_convert.py).
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -243,6 +244,29 @@ def test_a_damaged_file_is_named_with_what_to_delete(tmp_path: Path, out: str, l
     pq.write_table(pa.table({key: [[{"of": "others"}]] for key in PIECES}), file)
     with pytest.raises(BadLake, match=remedy):
         list(pieces_of(Segment(damaged.path, out, file.stat().st_size), 60_000, EVERYTHING))
+
+
+def test_a_day_that_only_the_minutes_lack_is_refused(tmp_path: Path, out: str) -> None:
+    maker = log(tmp_path / "b1")
+    # Of this day there are rounds, but no usage.
+    maker.now_ms += 86_400_000
+    maker.round()
+    convert(maker.close(), out)
+    said_of(out)
+    _, second, _ = sorted((Path(out) / "minutes").iterdir())
+    shutil.rmtree(second)
+    assert said_of(out, TimeRange(MIDNIGHT_MS + 86_400_001))
+    with pytest.raises(
+        BadLake, match=f"/minutes/{second.name}/.* is gone; .*rounds/{second.name} "
+    ):
+        said_of(out)
+    shutil.rmtree(Path(out) / "rounds" / second.name)
+    said_of(out)
+
+
+def test_a_lake_without_a_segment_is_refused_with_the_remedy(out: str) -> None:
+    with pytest.raises(NoLog, match=f"{out} is a lake without any .*rgd log convert .* {out}` "):
+        find_segments([out], lakes=True)
 
 
 def test_a_large_segment_is_in_several_files(
