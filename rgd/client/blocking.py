@@ -171,11 +171,7 @@ class BlockingClient:
         reply = _Reply()
         with self.lock:
             self._check_open()
-            moment = now()
-            if hold is None:
-                asked = self._core.ask(question, moment, reply.on_answer, within_ns)
-            else:
-                asked = self._core.ask_leased(hold, question, moment, reply.on_answer, within_ns)
+            asked = self._core.ask(question, now(), reply.on_answer, within_ns, hold)
             self._wake()
         return reply, asked
 

@@ -130,10 +130,7 @@ class Client:
             if not told.done():
                 told.set_result(answer)
 
-        if hold is None:
-            asked = self._core.ask(question, now(), on_answer, within_ns)
-        else:
-            asked = self._core.ask_leased(hold, question, now(), on_answer, within_ns)
+        asked = self._core.ask(question, now(), on_answer, within_ns, hold)
         pump.wake()
         if not isinstance(asked, Ticket):
             return asked

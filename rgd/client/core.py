@@ -13,6 +13,7 @@ Leases are `leases`' part.
 
 import random
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -51,7 +52,6 @@ class Call(NamedTuple):
     """A call that the driver is to make; it says what came of it with the same `id`."""
 
     id: int
-    method: str
     path: str
     body: bytes
 
@@ -74,15 +74,8 @@ class Counts:
     settled_bytes: int = 0
 
 
-@dataclass(slots=True)
-class _Batch:
-    """The questions of a call."""
-
-    tickets: list[Ticket]
-
-
-#: What a call is about; None: a probe, or what goes back, of which nothing comes.
-_About = _Batch | LeaseCall | None
+#: What a call is about: questions, a lease; None: a probe, or what goes back, of which nothing comes.
+_About = list[Ticket] | LeaseCall | None
 
 
 class ClientCore:
@@ -115,51 +108,44 @@ class ClientCore:
     # Questions.
 
     def ask(
-        self, question: Question, now: int, on_answer: OnAnswer, within_ns: int | None = None
+        self,
+        question: Question,
+        now: int,
+        on_answer: OnAnswer,
+        within_ns: int | None = None,
+        hold: Hold | None = None,
     ) -> Ticket | Answer:
         """Ask; the answer where it is known at once, else what is waited for.
 
         Args:
             question: what is asked.
             now: monotonic ns.
-            on_answer: told of a later answer, from within `answered`, `failed` or `expire`.
+            on_answer: told of a later answer, from within `answered` or `expire`.
             within_ns: the longest wait, where it is shorter than the client's timeout.
+            hold: of the name's lease, after its fast path (`Hold.take`) did not suffice; None: ask without one.
 
         Raises:
             BadSetting: no JSON can say the name.
         """
-        check_name(question.name)
+        if hold is None or not self.leases.keeps(hold):
+            hold = None
+            check_name(question.name)
         self.counts.asked += 1
+        if hold is not None:
+            told = self.leases.try_answer(hold, question, now)
+            if told is not None:
+                self._count_lease(told)
+                return told
         ticket = self._ticket(question, now, on_answer, within_ns)
-        if isinstance(ticket, Ticket):
+        if not isinstance(ticket, Ticket):
+            return ticket
+        is_partial = question.partial
+        if is_partial is None:
+            is_partial = question.name.kind == "dispatch"
+        if hold is None or is_partial or now < hold.no_lease_until:
             self._waiting.append(ticket)
-        return ticket
-
-    def ask_leased(
-        self,
-        hold: Hold,
-        question: Question,
-        now: int,
-        on_answer: OnAnswer,
-        within_ns: int | None = None,
-    ) -> Ticket | Answer:
-        """Ask a name's lease, after its fast path (`Hold.take`) did not suffice; as `ask`."""
-        if not self.leases.keeps(hold):
-            return self.ask(question, now, on_answer, within_ns)
-        self.counts.asked += 1
-        told = self.leases.try_answer(hold, question, now)
-        if told is not None:
-            self._count_lease(told)
-            return told
-        ticket = self._ticket(question, now, on_answer, within_ns)
-        if isinstance(ticket, Ticket):
-            is_partial = question.partial or (
-                question.partial is None and question.name.kind == "dispatch"
-            )
-            if is_partial or now < hold.no_lease_until:
-                self._waiting.append(ticket)
-            else:
-                self.leases.wait(hold, ticket, now)
+        else:
+            self.leases.wait(hold, ticket, now)
         return ticket
 
     def abandon(self, ticket: Ticket) -> None:
@@ -216,11 +202,8 @@ class ClientCore:
         if self.link.probe_due(now):
             return [self._send(ACQUIRE, _PROBE, None, now)]
         calls: list[Call] = []
-        while self._may_send():
-            batch = self._next_batch()
-            if batch is None:
-                break
-            body = acquire_body([ticket.question for ticket in batch.tickets])
+        while self._may_send() and (batch := self._next_batch()):
+            body = acquire_body([ticket.question for ticket in batch])
             calls.append(self._send(ACQUIRE, body, batch, now))
         if self._unused and self._may_send():
             calls.append(self._settle_call(now))
@@ -233,12 +216,13 @@ class ClientCore:
         return calls
 
     def answered(self, call_id: int, status: int, body: bytes, now: int) -> None:
-        """A call was answered over HTTP."""
+        """A call was answered over HTTP; a status of 0: no answer came, and none will."""
         sent_at, about = self._sent.pop(call_id)
         if isinstance(about, LeaseCall):
             self._lease_calls -= 1
             if _is_no_answer(status) and status != 503:
-                self._lease_failed(about, sent_at, now)
+                self.link.failed(sent_at, now)
+                self.leases.failed(about)
                 return
             self.link.succeeded(now)
             self._serve(self.leases.answered(about, status, body, now))
@@ -248,15 +232,6 @@ class ClientCore:
             self.link.succeeded(now)
         else:
             self._batch_answered(about, status, body, sent_at, now)
-
-    def failed(self, call_id: int, now: int) -> None:
-        """A call brought no answer: no connection, a lost one, or no answer in time."""
-        sent_at, about = self._sent.pop(call_id)
-        if isinstance(about, LeaseCall):
-            self._lease_calls -= 1
-            self._lease_failed(about, sent_at, now)
-        else:
-            self._no_answer(about, sent_at, now)
 
     def give_back(self, now: int) -> list[Call]:
         """What a client that closes sends at last: leases and unused grants go back."""
@@ -291,19 +266,19 @@ class ClientCore:
         heappush(self._deadlines, (ticket.deadline, self.counts.asked, ticket))
         return ticket
 
-    def _next_batch(self) -> _Batch | None:
+    def _next_batch(self) -> list[Ticket]:
         tickets: list[Ticket] = []
         while self._waiting and len(tickets) < self._batch_max:
             ticket = self._waiting.popleft()
             if not ticket.is_done:
                 ticket.sends += 1
                 tickets.append(ticket)
-        return _Batch(tickets) if tickets else None
+        return tickets
 
     def _batch_answered(
-        self, batch: _Batch, status: int, body: bytes, sent_at: int, now: int
+        self, batch: list[Ticket], status: int, body: bytes, sent_at: int, now: int
     ) -> None:
-        questions = [ticket.question for ticket in batch.tickets]
+        questions = [ticket.question for ticket in batch]
         answers = answers_of(body, questions) if status == 200 else None
         if status == 200 and answers is None:
             # Something else listens there.
@@ -311,17 +286,17 @@ class ClientCore:
             return
         self.link.succeeded(now)
         if answers is not None:
-            for ticket, answer in zip(batch.tickets, answers, strict=True):
+            for ticket, answer in zip(batch, answers, strict=True):
                 if ticket.is_leased and not answer.granted and answer.status == 200:
                     self.leases.refused(ticket.question.name, answer, now)
                 self._deliver(ticket, answer)
-        elif status == 413 and len(batch.tickets) > 1:
+        elif status == 413 and len(batch) > 1:
             # Longer than the daemon's http.batch_max.
-            self._batch_max = max(1, len(batch.tickets) // 2)
-            self._waiting.extendleft(reversed(batch.tickets))
+            self._batch_max = len(batch) // 2
+            self._waiting.extendleft(reversed(batch))
         else:
             refused = Answer(granted=False, status=status, reason=reason_of(body))
-            for ticket in batch.tickets:
+            for ticket in batch:
                 self._deliver(ticket, refused)
 
     def _settle_call(self, now: int) -> Call:
@@ -335,15 +310,16 @@ class ClientCore:
         self._last_id += 1
         self._sent[self._last_id] = (now, about)
         self.counts.calls += 1
-        return Call(self._last_id, "POST", path, body)
+        return Call(self._last_id, path, body)
 
-    def _serve(self, served: Served) -> None:
-        for ticket, answer in served.answers:
-            self._count_lease(answer)
-            self._finish(ticket, answer)
-        for ticket in served.to_ask:
-            ticket.sends = 0
-            self._waiting.append(ticket)
+    def _serve(self, served: Iterable[Served]) -> None:
+        for ticket, answer in served:
+            if answer is None:
+                ticket.sends = 0
+                self._waiting.append(ticket)
+            else:
+                self._count_lease(answer)
+                self._finish(ticket, answer)
 
     def _count_lease(self, answer: Answer) -> None:
         """Count an answer of a lease that was not given on the fast path."""
@@ -361,14 +337,10 @@ class ClientCore:
         self._unanswered -= 1
         ticket.answer(answer)
 
-    def _lease_failed(self, call: LeaseCall, sent_at: int, now: int) -> None:
-        self.link.failed(sent_at, now)
-        self.leases.failed(call)
-
-    def _no_answer(self, batch: _Batch | None, sent_at: int, now: int) -> None:
+    def _no_answer(self, batch: list[Ticket] | None, sent_at: int, now: int) -> None:
         """Ask again, before all others, those that were not asked too often."""
         self.link.failed(sent_at, now)
-        for ticket in reversed(batch.tickets if batch is not None else []):
+        for ticket in reversed(batch or []):
             if ticket.is_done:
                 continue
             if ticket.sends < _SENDS_MAX:

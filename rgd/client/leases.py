@@ -53,12 +53,8 @@ class LeaseCall(NamedTuple):
     is_release: bool
 
 
-class Served(NamedTuple):
-    """What an answer did for those who waited."""
-
-    answers: list[tuple[Ticket, Answer]]
-    #: They ask by themselves.
-    to_ask: list[Ticket]
+#: What an answer did for one who waited: its own answer; None: it asks by itself.
+Served = tuple[Ticket, Answer | None]
 
 
 _encode = msgspec.json.Encoder().encode
@@ -178,13 +174,14 @@ class Leases:
                 hold.sent = True
                 yield self._release(hold, now)
 
-    def answered(self, call: LeaseCall, status: int, body: bytes, now: int) -> Served:
+    def answered(self, call: LeaseCall, status: int, body: bytes, now: int) -> list[Served]:
         """A call about a lease was answered over HTTP."""
         hold = call.hold
         self._arrived(hold)
         told = _lease_answer(body)
         if call.is_release:
-            return self._go_on(hold)
+            self._go_on(hold)
+            return []
         if status == 200 and told is not None:
             self._fill(hold, told, call.sent_at)
             return self._serve(hold, told, now)
@@ -194,15 +191,15 @@ class Leases:
             # Expired, or the daemon was restarted: what is left of it is not certain any more.
             hold.lease_id = None
             hold.empty(now)
-            return self._go_on(hold)
+            self._go_on(hold)
+            return []
         hold.no_lease_until = now + _NO_LEASE_NS
-        return Served([], _take_waiting(hold))
+        return [(ticket, None) for ticket in _take_waiting(hold)]
 
     def failed(self, call: LeaseCall) -> None:
         """A call about a lease brought no answer; who waits does so until its deadline."""
         self._arrived(call.hold)
-        if call.hold.waiting:
-            self.renew(call.hold)
+        self._go_on(call.hold)
 
     def _create(self, hold: Hold, wanted: tuple[float, float], now: int) -> LeaseCall:
         name = {key: value for key, value in hold.name._asdict().items() if value is not None}
@@ -243,9 +240,9 @@ class Leases:
             self._count += 1
             heappush(self._refreshes, (refresh_at, self._count, hold))
 
-    def _serve(self, hold: Hold, told: LeaseAnswer, now: int) -> Served:
+    def _serve(self, hold: Hold, told: LeaseAnswer, now: int) -> list[Served]:
         """Serve who waits, in order. Who is left over waits once more, if a limited lease still grows."""
-        served = Served([], [])
+        served: list[Served] = []
         is_refused = told.retry_after_ms is not None
         if told.retry_after_ms is not None:
             self._keep_refusal(hold, told, now)
@@ -254,15 +251,15 @@ class Leases:
             question = ticket.question
             if hold.serve(question, now):
                 answer = grants[question.messages, question.bytes, hold.is_over]
-                served.answers.append((ticket, answer))
+                served.append((ticket, answer))
             elif is_refused:
                 hold.count_refused(question)
-                served.answers.append((ticket, hold.refused(now)))
+                served.append((ticket, hold.refused(now)))
             elif is_growing and ticket.sends < _RENEWALS_MAX:
                 ticket.sends += 1
                 hold.waiting.append(ticket)
             else:
-                served.to_ask.append(ticket)
+                served.append((ticket, None))
         if (hold.is_low or hold.waiting) and not is_refused:
             self.renew(hold)
         return served
@@ -272,11 +269,10 @@ class Leases:
         hold.refused_until = now + min(wait_ns, _REFUSAL_NS_MAX)
         hold.refusal = answer
 
-    def _go_on(self, hold: Hold) -> Served:
-        """Who came meanwhile wants a lease again."""
+    def _go_on(self, hold: Hold) -> None:
+        """Who waits wants a lease again."""
         if hold.waiting:
             self.renew(hold)
-        return Served([], [])
 
     def _forget_idle(self, now: int) -> None:
         idle = [

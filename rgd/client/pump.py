@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 
 from rgd.client.clock import now
 from rgd.client.core import Call, ClientCore
-from rgd.client.transport import CallFailed, Transport
+from rgd.client.transport import NOTHING, Transport
 
 #: What guards the core from other threads; nothing, where there are none.
 Guard = AbstractContextManager[object]
@@ -97,16 +97,10 @@ class Pump:
             return
 
     async def _send(self, call: Call) -> None:
+        status, body = NOTHING
         try:
-            status, body = await self._transport.call(call.method, call.path, call.body)
-        except CallFailed:
-            with self._guard:
-                self._core.failed(call.id, now())
-        except asyncio.CancelledError:
-            with self._guard:
-                self._core.failed(call.id, now())
-            raise
-        else:
+            status, body = await self._transport.call(call.path, call.body)
+        finally:
             with self._guard:
                 self._core.answered(call.id, status, body, now())
         self._awake.set()

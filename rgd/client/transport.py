@@ -1,10 +1,11 @@
 """Carries the calls of a client over HTTP: TCP, TLS or a unix socket, connections kept.
 
-Law: a token is sent and never shown. A call ends within `timeout_s`; what went wrong is `CallFailed`. No answer
+Law: a token is sent and never shown. A call ends within `timeout_s`, with `NOTHING` whatever went wrong. No answer
 takes more memory than `ANSWER_BYTES_MAX`: compressed ones are not asked for, and not opened.
 A token file is read again when the daemon refuses the token, so that tokens can be changed under a running client.
 """
 
+import asyncio
 import ssl
 from pathlib import Path
 from typing import Final, Self
@@ -13,7 +14,6 @@ import aiohttp
 
 from rgd.client.errors import BadSetting
 from rgd.client.settings import UNIX, ClientSettings
-from rgd.errors import RgdError
 
 #: Longest token file that is read, in bytes.
 TOKEN_BYTES_MAX: Final = 64 << 10
@@ -25,10 +25,8 @@ ANSWER_BYTES_MAX: Final = 16 << 20
 _CONNECTIONS_BESIDE: Final = 2
 
 
-class CallFailed(RgdError):
-    """No answer came."""
-
-    transient = True
+#: No answer came, as status and body.
+NOTHING: Final = (0, b"")
 
 
 class Transport:
@@ -60,30 +58,30 @@ class Transport:
         if self._session is not None:
             await self._session.close()
 
-    async def call(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Make a call: the status and the body of its answer.
-
-        Raises:
-            CallFailed: there was none.
-        """
-        status, answer = await self._call(method, path, body)
+    async def call(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """POST: the status and the body of its answer."""
+        status, answer = await self._call(path, body)
         if status == 401 and self._has_new_token():
-            status, answer = await self._call(method, path, body)
+            status, answer = await self._call(path, body)
         return status, answer
 
-    async def _call(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _call(self, path: str, body: bytes) -> tuple[int, bytes]:
         assert self._session is not None, "use `async with`"
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            async with self._session.request(
-                method, self._base + path, data=body, headers=headers, allow_redirects=False
+            async with self._session.post(
+                self._base + path, data=body, headers=headers, allow_redirects=False
             ) as response:
-                return response.status, await _body_of(response)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+                try:
+                    await response.content.readexactly(ANSWER_BYTES_MAX + 1)
+                except asyncio.IncompleteReadError as whole:
+                    return response.status, whole.partial
+                return NOTHING  # whoever sends so much is no daemon
+        except (aiohttp.ClientError, OSError, ValueError):
             # A TimeoutError is an OSError; a ValueError is an address that is none.
-            raise CallFailed(str(error) or type(error).__name__) from error
+            return NOTHING
 
     def _has_new_token(self) -> bool:
         """Read the token again; whether it changed."""
@@ -94,18 +92,6 @@ class Transport:
             # It is being replaced: the daemon's refusal stands until it is there.
             return False
         return self._token != before
-
-
-async def _body_of(response: aiohttp.ClientResponse) -> bytes:
-    chunks, size = [], 0
-    async for chunk in response.content.iter_any():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > ANSWER_BYTES_MAX:
-            raise CallFailed(
-                f"the server's answer has more than {ANSWER_BYTES_MAX} bytes: it is no rgd daemon"
-            )
-    return b"".join(chunks)
 
 
 def _token(settings: ClientSettings) -> str | None:

@@ -14,6 +14,7 @@ from rgd.client.answers import Answer, Name, Question, Source
 from rgd.client.core import Call, ClientCore
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
+from rgd.client.transport import NOTHING
 from tests.unit.client.model_daemon import ModelDaemon
 
 MS = 1_000_000
@@ -94,11 +95,7 @@ class World:
             del self.open[key]
             self.tell(question, answer, asked_at)
 
-        asked = (
-            self.core.ask(question, self.now, on_answer)
-            if hold is None
-            else self.core.ask_leased(hold, question, self.now, on_answer)
-        )
+        asked = self.core.ask(question, self.now, on_answer, hold=hold)
         if isinstance(asked, Ticket):
             self.open[key] = question, asked_at
             self.tickets.append(asked)
@@ -163,7 +160,7 @@ class World:
             return
         status, body = self.decide(call, reply)
         if reply.how == "lost":
-            self.core.failed(call.id, self.now)
+            self.core.answered(call.id, *NOTHING, self.now)
             return
         if reply.how == "late":
             self.move(100 * MS)

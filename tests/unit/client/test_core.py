@@ -14,6 +14,7 @@ from rgd.client.core import Call, ClientCore
 from rgd.client.errors import BadSetting
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
+from rgd.client.transport import NOTHING
 from tests.unit.client.model_daemon import ModelDaemon
 
 MS = 1_000_000
@@ -83,7 +84,7 @@ def test_one_question_more_than_may_wait_is_answered_at_once() -> None:
 
 def test_nobody_waits_for_a_daemon_that_is_away(asked: Asked) -> None:
     asked.ask()
-    asked.core.failed(asked.call().id, 0)
+    asked.core.answered(asked.call().id, *NOTHING, 0)
     asked.ask()
 
     (answer,) = asked.answers
@@ -96,7 +97,7 @@ def test_a_call_that_fails_after_the_daemon_answered_another_says_nothing(asked:
     hung = asked.call(0)
     asked.ask(now=MS)
     asked.grant(asked.call(MS), 2 * MS)
-    asked.core.failed(hung.id, 3 * MS)
+    asked.core.answered(hung.id, *NOTHING, 3 * MS)
 
     assert asked.core.link.is_up
 

@@ -38,7 +38,7 @@ class Leased:
             self.answers.append(Answer(granted=True, messages=messages, source=Source.LEASE))
             return
         question = Question(ORDERS, messages, size, attempt=attempt)
-        asked = self.core.ask_leased(self.hold, question, now, self.answers.append)
+        asked = self.core.ask(question, now, self.answers.append, hold=self.hold)
         if not isinstance(asked, Ticket):
             self.answers.append(asked)
 
