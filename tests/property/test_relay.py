@@ -22,7 +22,7 @@ from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.frames import Frames
 from rgd.adapters.http.relay import Relay
 from rgd.adapters.http.relay_plane import PlaneEnd
-from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.reply import Reply
 
 #: So that nearly everything comes in several.
 PIECE_BYTES: Final = 16
@@ -212,16 +212,15 @@ class World:
         changes = {client.number for client in self.clients if client.sort == "CHANGE"}
         assert sorted(self.changed) == sorted(changes & self.begun)
         assert self.relay.under_way == 0
-        names = ("_pieces", "_heads", "_requests", "steps")
+        names = ("_pieces", "_requests", "steps")
         kept = [(type(end), name, getattr(end, name, None)) for end in self.ends for name in names]
         assert [one for one in kept if one[2]] == []
 
 
 def asked_of(number: int, sort: str) -> Asked:
-    headers = {"Name": "\udcff" * (number % 3)}
-    query = {"q": "x" * number}
-    call = Call({"part": str(number)}, headers, b"b" * (number * 7 % 50), query, f"/raw/{number}")
-    return Asked(sort, str(number), call, f"caller {number}")
+    path, raw_path, query = {"part": str(number)}, f"/raw/{number}", [("q", "x" * number)]
+    body = b"b" * (number * 7 % 50)
+    return Asked(sort, str(number), f"caller {number}", path, raw_path, query, "*/*", body)
 
 
 def reply_of(number: int) -> Reply:

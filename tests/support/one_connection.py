@@ -9,12 +9,12 @@ from typing import Any
 from typing_extensions import override
 
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
+from rgd.adapters.http.connection import Lanes
 from rgd.adapters.http.connection_limits import ConnectionLimits
 from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.forward import Asked, Pieces, Stream
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.guard import Bounds
-from rgd.adapters.http.lanes import Lanes
 from rgd.adapters.http.reply import Answering, Call, HotHandler, Reply
 from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings

@@ -33,7 +33,7 @@ from rgd.adapters.http.answers import (
 )
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
@@ -121,15 +121,15 @@ class Acquire:
         Scope.QUERY,
         {
             200: ResponseSpec(
-                AnyOf((AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))),
+                AcquireAnswer | list[AcquireAnswer | ItemFault | UnknownAnswer],
                 "Granted, whole or in part; for an array the answers in order.",
                 headers_if_any=GRANT_HEADERS,
             ),
-            413: AnyOf((TooLargeAnswer, Reason)),
+            413: TooLargeAnswer | Reason,
             **TAKING,
         },
         (404,),
-        body=AnyOf((AcquireBody, ArrayOf(AcquireBody))),
+        body=AcquireBody | list[AcquireBody],
     )
     def answer(self, call: Call) -> Answering:
         """May so much pass? One question, or many in an array."""

@@ -18,10 +18,9 @@ from msgspec import UNSET, Struct, UnsetType
 from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, read
+from rgd.adapters.http.endpoint import Endpoint, read
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import Page, a_page, page_reply
-from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut
@@ -87,8 +86,8 @@ class Backlogs:
         "POST",
         "/v1/backlog",
         Scope.QUERY,
-        {200: ArrayOf(AnyOf((PushAnswer, ItemReason)))},
-        body=ArrayOf(BacklogItem),
+        {200: list[PushAnswer | ItemReason]},
+        body=list[BacklogItem],
     )
     async def post(self, call: Call) -> Reply:
         """The same for many topics, in an array; answers in order."""
@@ -105,7 +104,8 @@ class Backlogs:
         topic = _topic_of(call)
         view = self._door.backlog(topic)
         if view is None:
-            raise _missing(topic)
+            reason = f"the backlog of {topic} is not known: nobody reported it lately"
+            raise CallError(404, reason)
         return json_reply(view)
 
     @Endpoint("DELETE", _TOPIC, Scope.QUERY, {204: None})
@@ -114,7 +114,7 @@ class Backlogs:
         self._door.withdraw(Source.PUSHED, (_topic_of(call),))
         return NO_CONTENT
 
-    @read(_EVICTIONS, a_page(EvictionView), query=(Page,))
+    @read(_EVICTIONS, a_page(list[EvictionView]), query=(Page,))
     async def evictions(self, call: Call) -> Reply:
         """What is to be skipped: a page of topics, each subscription an entry."""
         return await page_reply(call, _EVICTIONS, self._door.evicting(), self._evictions)
@@ -129,8 +129,9 @@ class Backlogs:
         body = _eviction.decode(call.body)
         topic = parse_topic(body.topic)
         if not self._door.confirm(topic, body.subscription):
-            raise Missing(
-                f"no eviction of subscription {cut(body.subscription)} of {cut(topic)} is named now"
+            raise CallError(
+                404,
+                f"no eviction of subscription {cut(body.subscription)} of {cut(topic)} is named now",
             )
         return NO_CONTENT
 
@@ -183,10 +184,6 @@ class Backlogs:
                 f"subscriptions and {most.ledgers_max} ledgers; push fewer of them to this daemon",
             )
         return PushAnswer(report.topic, view.evictions, view.blocked)
-
-
-def _missing(topic: str) -> Missing:
-    return Missing(f"the backlog of {topic} is not known: nobody reported it lately")
 
 
 def _topic_of(call: Call) -> str:

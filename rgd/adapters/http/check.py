@@ -29,7 +29,7 @@ from rgd.adapters.http.answers import (
     grant_headers,
 )
 from rgd.adapters.http.bodies import AcquireBody, Count, NamedBody, Ordinal
-from rgd.adapters.http.endpoint import AnyOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.strict import QueryReader
@@ -65,7 +65,7 @@ class CheckQuery(NamedBody, forbid_unknown_fields=True):
 _parameters = QueryReader(CheckQuery)
 
 _REFUSED: Final = ResponseSpec(
-    AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason)),
+    AcquireAnswer | TooLargeAnswer | UnknownAnswer | Reason,
     "It may not; or nothing says whether it may. The status of a refusal may be `deny`.",
     headers_if_any=(*REFUSAL_HEADERS, "WWW-Authenticate"),
 )

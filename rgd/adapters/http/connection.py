@@ -1,4 +1,4 @@
-"""The life of a connection: accepted, read, paused, closed. What its bytes mean is `fast_lane`'s business.
+"""The life of connections: accepted, read, paused, closed. What their bytes mean is `fast_lane`'s business.
 
 Laws:
 - While anything says that nothing is to be answered now, what comes is kept, and beyond `READ_AHEAD_BYTES` no longer read.
@@ -8,19 +8,28 @@ Laws:
 """
 
 import asyncio
+import contextlib
 import socket
 from abc import abstractmethod
-from typing import Final, cast
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, cast
 
 from typing_extensions import override
 
-from rgd.adapters.http.byte_limits import FREE_BYTES, HeldBody
+from rgd.adapters.http.byte_limits import FREE_BYTES, BodyBudget, HeldBody
 from rgd.adapters.http.chunks import ChunkedBody
 from rgd.adapters.http.connection_limits import Admission
-from rgd.adapters.http.guard import Guard, address_of
-from rgd.adapters.http.lane_answers import REFUSAL
+from rgd.adapters.http.forward import Asked, Forward, Pieces
+from rgd.adapters.http.gate import Gate
+from rgd.adapters.http.guard import Bounds, Guarded, address_of
+from rgd.adapters.http.lane_answers import REFUSAL, LaneAnswers
 from rgd.adapters.http.lane_heads import Head
-from rgd.adapters.http.lanes import Lanes
+from rgd.adapters.http.reply import Call
+from rgd.adapters.http.route_table import Route, RouteTable
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.turns import Turns
+from rgd.ports.door import Scope
 
 #: Most bytes of an answer that may wait to be read while the next request is answered already. They
 #: are not counted as unread: the operating system's own buffer mostly takes them.
@@ -32,6 +41,9 @@ READ_AHEAD_BYTES: Final = 64 << 10
 #: How long an answered client may go on sending a body that nobody reads.
 LINGER_S: Final = 2.0
 
+#: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
+ENDED_PER_TURN: Final = 16
+
 # Why nothing is answered now; several may hold at once.
 NOT_BEGUN: Final = 1
 IN_WORK: Final = 2
@@ -40,15 +52,107 @@ NEXT_TURN: Final = 8
 CLOSED: Final = 16
 
 
-class Connection(asyncio.Protocol):
+class Lanes:
+    """What connections need to answer.
+
+    Args:
+        routes: the calls.
+        settings: their limits.
+        gate: all requests lead through it.
+        bodies: the budget of all bodies together.
+        bounds: of the connections.
+        forward: answers the calls that are not hot.
+    """
+
+    def __init__(  # noqa: PLR0917 -- the parts of a server
+        self,
+        routes: RouteTable,
+        settings: HttpSettings,
+        gate: Gate,
+        bodies: BodyBudget,
+        bounds: Bounds,
+        forward: Forward,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.routes = routes
+        self.gate = gate
+        self.bodies = bodies
+        self.bounds = bounds
+        self._forward = forward
+        #: One message of a stream is written in a turn.
+        self.streams = Turns()
+        self.answers = LaneAnswers()
+        self.body_max_bytes = settings.body_max_bytes
+        self.request_timeout_s = settings.request_timeout_s
+        self.idle_timeout_s = settings.idle_timeout_s
+        self.open: set[Connection] = set()
+        self._is_empty = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def replace_routes(self, routes: RouteTable) -> None:
+        """Put another list of calls in force; it counts from the next request on, on every connection."""
+        self.routes = routes
+        for lane in self.open:
+            lane.forget_heads()
+
+    def handler_of(self, method: str, route: Route, authorization: str) -> Callable[..., Any]:
+        """Who answers a call: its handler if it is hot, else the plane."""
+        return route.handler or partial(self._pass_on, method, route, authorization)
+
+    def _pass_on(self, method: str, route: Route, authorization: str, call: Call) -> Pieces:
+        is_change = route.scope is Scope.ADMIN
+        caller = self.gate.caller(authorization) if is_change else ""
+        # A header may have any bytes.
+        accept = call.headers.get("Accept", "").encode(errors="replace").decode()
+        query = [*call.query.items()]
+        asked = Asked(
+            method, route.path, caller, call.path, call.raw_path, query, accept, call.body
+        )
+        return self._forward(asked)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Let long work go on beside other requests."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def left(self, lane: "Connection") -> None:
+        """A connection is closed."""
+        self.open.discard(lane)
+        if not self.open:
+            self._is_empty.set()
+
+    async def end_others(self, authority: bytes | None) -> None:
+        """End the connections of other authorities than this one, a few in each turn."""
+        for number, lane in enumerate([*self.open], 1):
+            admission = lane.admission
+            if admission is not None and admission.authority not in {None, authority}:
+                lane.end_soon()
+            if not number % ENDED_PER_TURN:
+                await asyncio.sleep(0)
+
+    async def shutdown(self, seconds: float) -> None:
+        """Close what is idle, let what is under way end within this time, and close the rest."""
+        for lane in [*self.open]:
+            lane.close_if_idle()
+        self._is_empty.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.open:
+                    await self._is_empty.wait()
+        for lane in [*self.open]:
+            lane.abort()
+        for task in self._tasks:
+            task.cancel()
+
+
+class Connection(Guarded):
     """One client."""
 
     def __init__(self, lanes: Lanes) -> None:
+        super().__init__(lanes.bounds)
         self._lanes = lanes
-        self._loop = lanes.loop
-        self._transport: asyncio.Transport
-        #: Set where it was let in.
-        self._guard: Guard
         self._why_not = NOT_BEGUN
         #: Whether its transport reads on; before it begins (a handshake may bring bytes) nobody can stop that.
         self._is_reading = False
@@ -72,6 +176,8 @@ class Connection(asyncio.Protocol):
         self._was_read: asyncio.Future[None] | None = None
         self._active_at = self._noted_until = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
+        #: Heads that were read already and let pass.
+        self._heads: dict[bytes, Head] = {}
 
     # What the transport calls.
 
@@ -119,11 +225,11 @@ class Connection(asyncio.Protocol):
     @override
     def pause_writing(self) -> None:
         self._why_not |= UNREAD
-        self._guard.writing_paused()
+        self._writing_paused()
 
     @override
     def resume_writing(self) -> None:
-        self._guard.writing_resumed()
+        self._writing_resumed()
         if self._was_read is not None and not self._was_read.done():
             self._was_read.set_result(None)
         self._go_on(UNREAD)
@@ -134,7 +240,7 @@ class Connection(asyncio.Protocol):
         reasons = self._why_not
         is_open = not reasons & (CLOSED | NOT_BEGUN)
         has_questions = reasons & IN_WORK or (reasons and self._left)
-        return is_open and bool(has_questions) and not self._guard.is_tls
+        return is_open and bool(has_questions) and not self._is_tls()
 
     @override
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -142,7 +248,7 @@ class Connection(asyncio.Protocol):
         self._lanes.left(self)
         if self._why_not & NOT_BEGUN:
             return
-        self._guard.lost()
+        self._lost()
         self._end_timers()
         self._chunked = None
         if self._work is not None:
@@ -151,26 +257,24 @@ class Connection(asyncio.Protocol):
 
     # What the guard and the server call.
 
+    @override
     def force_close(self) -> None:
-        """Answer nothing more and close."""
         self._why_not |= CLOSED
         self._left.clear()
         self._transport.close()
-        self._guard.close_later()
+        self._close_later()
+
+    def forget_heads(self) -> None:
+        """There are other calls now: read every head again."""
+        self._heads.clear()
 
     def close_if_idle(self) -> None:
         """Close unless a request is under way."""
         if not self._why_not & IN_WORK and self._body_timer is None:
             self.force_close()
 
-    @property
-    def authority(self) -> bytes | None:
-        """As `lanes.OpenLane`."""
-        admission = self._guard.admission
-        return None if admission is None else admission.authority
-
     def end_soon(self) -> None:
-        """As `lanes.OpenLane`."""
+        """Close it, after the answer to the request that is under way."""
         self._is_last = True
         if not self._why_not & NEXT_TURN:
             self.close_if_idle()
@@ -185,7 +289,7 @@ class Connection(asyncio.Protocol):
     def _begin(self, transport: asyncio.Transport, admission: Admission) -> None:
         lanes = self._lanes
         self._transport, self._is_reading = transport, True
-        self._guard = Guard(lanes.bounds, transport, admission, self.force_close)
+        self.admission, admission.close = admission, self._make_room
         lanes.open.add(self)
         transport.set_write_buffer_limits(high=UNCOUNTED_UNREAD_BYTES)
         sock = transport.get_extra_info("socket")
@@ -235,10 +339,6 @@ class Connection(asyncio.Protocol):
         self._left.clear()
         self._left_bytes = self._needed_bytes = 0
         return data
-
-    @abstractmethod
-    def forget_heads(self) -> None:
-        """As `lanes.OpenLane`."""
 
     @abstractmethod
     def _answer(self, data: bytes) -> None:

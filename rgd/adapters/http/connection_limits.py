@@ -131,11 +131,6 @@ class ConnectionLimits:
         waiting[admission] = None
         waiting.move_to_end(admission)
 
-    def refuse(self, admission: Admission) -> None:
-        """Count a connection of the reserve that asked for something else."""
-        if admission.beyond is not None:
-            self.refused[admission.beyond] += 1
-
     def leave(self, admission: Admission) -> None:
         """The connection is closed."""
         self._waiting(admission).pop(admission, None)
@@ -162,7 +157,8 @@ class ConnectionLimits:
         longest = next(iter(self._probing), None)
         if longest is None:
             return False
-        self.refuse(longest)
+        if longest.beyond is not None:
+            self.refused[longest.beyond] += 1
         return self._evict(self._probing)
 
     def _evict(self, waiting: OrderedDict[Admission, None]) -> bool:

@@ -1,7 +1,7 @@
 """What there is to know of one call: for the router, for tokens and for people.
 
 An `Endpoint` stands above the method that answers it, as a decorator; the first line of the method's docstring is its
-summary. `routes` holds the list of all; `openapi` writes them down for machines.
+summary. `plane` holds the list of all; `openapi` writes them down for machines.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,24 +18,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
-    """A body of one of several types, which one union of msgspec could not tell apart."""
-
-    types: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
-    """A body that is an array of a type or an `AnyOf`."""
-
-    item: Any
-
-
-@dataclass(frozen=True, slots=True)
 class ResponseSpec:
     """An answer that is more than a body of JSON."""
 
-    #: The type of its body (or `AnyOf`, `ArrayOf`); None: it has none.
+    #: The type of its body, perhaps a union of types that msgspec could not tell apart; None: it has none.
     body: Any = None
     #: When it is given, where its status does not say enough.
     when: str = ""

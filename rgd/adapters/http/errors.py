@@ -2,20 +2,27 @@
 
 Law: every error is answered as JSON `{"reason"}`, and only `CallError` and the errors in `STATUS`
 have a status; anything else is a bug of ours, answered as 500 without a word
-about the inside and logged by `gate`. Being limited is an answer, not an
+about the inside and logged. Being limited is an answer, not an
 error: `answers` gives it its status.
 
 The reasons name the field or setting and say what was expected; what they quote is cut (`shown`).
 """
 
+import logging
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.adapters.http.shown import cut_reason
-from rgd.core.errors import InvalidName, UnknownGroup
+from rgd.core.errors import GroupInUse, InvalidBacklog, InvalidName, PoliciesReadOnly, UnknownGroup
 from rgd.core.leases.model import TooManyLeases, UnknownLease
-from rgd.errors import InternalError, RgdError
+from rgd.errors import InternalError, RgdError, Unavailable
+from rgd.ports.exchange import ExchangeError
+from rgd.ports.log_door import CursorRefused, LogOff, NotExposed, UnknownCursor
+from rgd.ports.usagelog import UsageLogError
+from rgd.storage.errors import TierError
+
+log = logging.getLogger(__name__)
 
 
 class CallError(RgdError):
@@ -71,14 +78,24 @@ class Overloaded(CallError):
         super().__init__(503, reason, headers)
 
 
-#: Of errors that are made elsewhere; `plane_errors` adds those that only the plane meets. The first class of an
-#: error's ancestry that stands here decides.
-STATUS: Final[dict[type[BaseException], int]] = {
+#: Of errors that are made elsewhere. The first class of an error's ancestry that stands here decides.
+STATUS: Final[Mapping[type, int]] = {
+    InvalidBacklog: 400,
     InvalidName: 400,
+    NotExposed: 403,
+    LogOff: 404,
+    UnknownCursor: 404,
     UnknownGroup: 404,
     UnknownLease: 404,
-    TooManyLeases: 503,
+    CursorRefused: 409,
+    GroupInUse: 409,
+    PoliciesReadOnly: 409,
     InternalError: 500,
+    ExchangeError: 503,
+    TierError: 503,
+    TooManyLeases: 503,
+    Unavailable: 503,
+    UsageLogError: 503,
 }
 
 INTERNAL: Final = json_reply({"reason": "internal error"}, status=500)
@@ -91,11 +108,12 @@ def status_of(error: Exception) -> int | None:
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
 
 
-def reply_to(error: Exception) -> Reply | None:
-    """The answer to an error; None for one that nobody foresaw."""
+def reply_to(error: Exception, method: str = "", route: str = "") -> Reply:
+    """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
     status = status_of(error)
     if status is None:
-        return None
+        log.error("request failed: %s %s", method, route, exc_info=error)
+        return INTERNAL
     headers = error.headers if isinstance(error, CallError) else NO_HEADERS
     if status == 503:
         headers = {"Retry-After": "1", **headers}

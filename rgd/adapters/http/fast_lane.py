@@ -28,6 +28,8 @@ from rgd.adapters.http.connection import (
 )
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.forward import Pieces, Stream
+from rgd.adapters.http.gate import OTHER_ROUTE
+from rgd.adapters.http.guard import too_many
 from rgd.adapters.http.lane_answers import CONTINUE, LAST_CHUNK, chunk_of
 from rgd.adapters.http.lane_heads import (
     HEAD_BYTES_MAX,
@@ -36,8 +38,7 @@ from rgd.adapters.http.lane_heads import (
     check_begun,
     read_head,
 )
-from rgd.adapters.http.lanes import Lanes
-from rgd.adapters.http.reply import JSON, NO_HEADERS, Call, Reply
+from rgd.adapters.http.reply import JSON, Call, Reply
 from rgd.ports.door import Scope
 
 #: Requests of one connection, and bytes of them, after which others get their turn.
@@ -63,15 +64,6 @@ _LINE_END: Final = b"\r\n"
 
 class Lane(Connection):
     """A connection whose requests are answered."""
-
-    def __init__(self, lanes: Lanes) -> None:
-        super().__init__(lanes)
-        self._heads: dict[bytes, Head] = {}
-
-    @override
-    def forget_heads(self) -> None:
-        """As `lanes.OpenLane`."""
-        self._heads.clear()
 
     @override
     def _answer(self, data: bytes) -> None:
@@ -117,7 +109,7 @@ class Lane(Connection):
             if not head_bytes.endswith(_HEAD_END):
                 if not self._is_partial or len(left) > HEAD_BYTES_MAX:
                     check_begun(left)
-                self._guard.head_began()
+                self._head_began()
                 self._is_partial = True
                 self._left.append(left)
                 self._left_bytes, self._needed_bytes = len(left), 0
@@ -125,13 +117,14 @@ class Lane(Connection):
             head = read_head(head_bytes, lanes.routes, lanes.body_max_bytes, lanes.handler_of)
         except CallError as exc:
             reply = lanes.gate.reply_to(exc, "", "")
-            lanes.gate.count_malformed(reply.status)
+            lanes.gate.observe(OTHER_ROUTE, reply.status, 0.0)
             self._transport.write(lanes.answers.other(reply, "close"))
             self._needed_bytes = UNKNOWN_LENGTH
             self._linger()
             return None
-        if self._guard.is_for_probes and not head.is_probe:
-            head.refuse(self._guard.refuse())
+        if not head.is_probe and (beyond := self._beyond()) is not None:
+            self._bounds.connections.refused[beyond] += 1
+            head.refuse(too_many(beyond))
         if len(head_bytes) <= HEAD_KEPT_BYTES and len(head.headers) <= HEAD_KEPT_HEADERS:
             if len(self._heads) >= HEADS_KEPT:
                 self._heads.clear()
@@ -198,13 +191,15 @@ class Lane(Connection):
 
     def _begin_request(self) -> None:
         """A request takes longer than this turn: its connection cannot make room meanwhile."""
-        self._guard.request_began()
+        self._head_is_whole()
+        if self.admission is not None:
+            self._bounds.connections.busy(self.admission)
         self._noted_until = 0.0
 
     def _end_partial(self) -> None:
         """What was incomplete is whole, or the body of a head is still missing."""
         self._is_partial = False
-        self._guard.head_is_whole()
+        self._head_is_whole()
         if self._body_timer is not None:
             self._body_timer.cancel()
             self._body_timer = None
@@ -316,16 +311,16 @@ class Lane(Connection):
         status, body, headers, content_type = reply
         if (
             status == 200
-            and headers is NO_HEADERS
-            and content_type is JSON
+            and not headers
+            and content_type == JSON
             and head.is_usual
             and not (gate.draining or self._is_last)
         ):
             self._transport.write(self._lanes.answers.usual(body))
         else:
             self._write(head, reply, is_last=gate.draining or self._is_last or head.is_last)
-        if self._active_at >= self._noted_until:
-            self._guard.answered_at_once()
+        if self._active_at >= self._noted_until and self.admission is not None:
+            self._bounds.connections.asked(self.admission)
             self._noted_until = self._active_at + NOTED_S
 
     def _write(self, head: Head, reply: Reply, *, is_last: bool) -> None:

@@ -4,21 +4,26 @@ Law: a request is passed on once it is whole, let pass and within its limits, an
 a further look at tokens, connections or sizes. What comes back is a `Reply`, or a `Stream` and then its messages.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply
+from rgd.adapters.http.reply import EVENT_STREAM, Reply
 
 
 class Asked(NamedTuple):
-    """A request that the gate does not answer itself."""
+    """A request that the gate does not answer itself, as plain data."""
 
     method: str
-    #: The path as `routes` has it.
+    #: The path as `plane` lists it.
     route: str
-    call: Call
     #: The name of the token, for calls that change something.
     caller: str
+    #: As of `reply.Call`; of the headers the only one that the plane looks at.
+    path: Mapping[str, str]
+    raw_path: str
+    query: Sequence[tuple[str, str]]
+    accept: str
+    body: bytes
 
 
 class Stream(NamedTuple):

@@ -17,31 +17,29 @@ from struct import Struct as Layout
 from typing import Final, cast
 
 import msgspec
-from multidict import CIMultiDict, MultiDict
 from typing_extensions import override
 
 from rgd.adapters.http.forward import Asked, Stream
-from rgd.adapters.http.reply import JSON, NO_HEADERS, NO_QUERY, Call, Reply
+from rgd.adapters.http.reply import Reply
 
-#: Most bytes of a frame, but for heads, which `lane_heads` bounds.
+#: Most bytes of a frame.
 PIECE_BYTES: Final = 64 << 10
 
 
 class Kind(IntEnum):
     """What a frame is."""
 
-    # From the gate: a request, then its body; the next message of a stream is wanted; nothing more is wanted.
+    # From the gate: a request; the next message of a stream is wanted; nothing more is wanted.
     ASK = 1
-    BODY = 2
-    NEXT = 3
-    CANCEL = 4
-    # From the plane: a reply, then its body; a stream; a message of it; the message that was sent last, to whomever; the end of
+    NEXT = 2
+    CANCEL = 3
+    # From the plane: a reply; a stream; a message of it; the message that was sent last, to whomever; the end of
     # a stream, or of what was cancelled or failed.
-    REPLY = 5
-    STREAM = 6
-    MESSAGE = 7
-    SAME = 8
-    END = 9
+    REPLY = 4
+    STREAM = 5
+    MESSAGE = 6
+    SAME = 7
+    END = 8
 
 
 #: Added where the next frame of the request goes on with it.
@@ -58,9 +56,8 @@ class Frames(asyncio.Protocol):
         self.is_open = False
         self._transport: asyncio.Transport
         self._received = b""
-        #: The pieces that came of what is not whole, and heads whose body is not.
+        #: The pieces that came of what is not whole.
         self._pieces: dict[int, list[bytes]] = {}
-        self._heads: dict[int, bytes] = {}
         self._may_write = asyncio.Event()
         self._turn = asyncio.Lock()
 
@@ -90,11 +87,6 @@ class Frames(asyncio.Protocol):
                 await self._may_write.wait()
                 more = _MORE if at + PIECE_BYTES < len(payload) else 0
                 self.send(kind | more, number, view[at : at + PIECE_BYTES])
-
-    def _forget(self, number: int) -> None:
-        """Nothing more comes of what has begun."""
-        self._pieces.pop(number, None)
-        self._heads.pop(number, None)
 
     # What the transport calls.
 
@@ -139,64 +131,11 @@ class Frames(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
         self._pieces.clear()
-        self._heads.clear()
         # Who waits to write need not wait any more.
         self._may_write.set()
 
 
-# Heads.
-
-#: Method, route, caller, path, parts of the path, headers, query.
-_AskedHead = tuple[
-    str, str, str, str, dict[str, str], list[tuple[bytes, bytes]], list[tuple[str, str]]
-]
-#: Status, headers, content type.
-_ReplyHead = tuple[int, dict[str, str], str]
-
 pack: Final = msgspec.msgpack.Encoder().encode
-_asked_head: Final = msgspec.msgpack.Decoder(_AskedHead)
-_reply_head: Final = msgspec.msgpack.Decoder(_ReplyHead)
-
-
-def pack_asked(asked: Asked) -> bytes:
-    """A request without its body."""
-    path, headers, _, query, raw_path = asked.call
-    # As they came: they need not be UTF-8.
-    raw = [
-        (name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape"))
-        for name, value in headers.items()
-    ]
-    head = asked.method, asked.route, asked.caller, raw_path, path, raw, [*query.items()]
-    return pack(head)
-
-
-def unpack_asked(head: bytes, body: bytes) -> Asked:
-    """As it was before `pack_asked`."""
-    method, route, caller, raw_path, path, raw, query = _asked_head.decode(head)
-    headers = CIMultiDict(
-        (name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
-        for name, value in raw
-    )
-    call = Call(path, headers, body, MultiDict(query) if query else NO_QUERY, raw_path)
-    return Asked(method, route, call, caller)
-
-
-def pack_answer(answer: Reply | Stream) -> bytes:
-    """A reply without its body, or the beginning of a stream."""
-    status = answer.status if isinstance(answer, Reply) else 200
-    return pack((status, dict(answer.headers), answer.content_type))
-
-
-def unpack_reply(head: bytes, body: bytes) -> Reply:
-    """As it was before `pack_answer`."""
-    status, headers, content_type = _reply_head.decode(head)
-    # Usual answers are known by these very objects.
-    return Reply(
-        status, body, headers or NO_HEADERS, JSON if content_type == JSON else content_type
-    )
-
-
-def unpack_stream(head: bytes) -> Stream:
-    """As it was before `pack_answer`."""
-    _, headers, content_type = _reply_head.decode(head)
-    return Stream(headers, content_type)
+unpack_asked: Final = msgspec.msgpack.Decoder(Asked).decode
+unpack_reply: Final = msgspec.msgpack.Decoder(Reply).decode
+unpack_stream: Final = msgspec.msgpack.Decoder(Stream).decode

@@ -17,13 +17,13 @@ from functools import partial
 from typing import Any, Self
 
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
+from rgd.adapters.http.connection import Lanes
 from rgd.adapters.http.connection_limits import ConnectionLimits
 from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.forward import Forward
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.guard import Bounds
 from rgd.adapters.http.hot import HotCalls
-from rgd.adapters.http.lanes import Lanes
 from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.reply import Observer
 from rgd.adapters.http.route_table import Route, RouteTable

@@ -1,18 +1,15 @@
 """What holds for every request: its token, its count, the text of its error.
 
-Law: connections (`fast_lane`) and the plane authorise, drain, count and answer errors here and nowhere else.
+Law: connections (`fast_lane`) authorise, drain, count and answer errors here and nowhere else.
 """
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
-from rgd.adapters.http.errors import INTERNAL, Unauthorised, reply_to
+from rgd.adapters.http.errors import Unauthorised, reply_to
 from rgd.adapters.http.reply import Observer, Reply
 from rgd.adapters.http.tokens import Tokens, bearer_of
 from rgd.ports.door import Scope
-
-log = logging.getLogger(__name__)
 
 #: What the observer receives where no path matched: its labels must stay few.
 OTHER_ROUTE: Final = "other"
@@ -75,20 +72,7 @@ class Gate:
         return True
 
     def reply_to(self, error: Exception, method: str, route: str) -> Reply:
-        """The answer to an error of a call that connections answer, as `reply_to_any`."""
+        """The answer to an error of a call, as `errors.reply_to`."""
         if isinstance(error, Unauthorised):
             self.unauthorised[error.why] += 1
-        return reply_to_any(error, method, route)
-
-    def count_malformed(self, status: int) -> None:
-        """Count an answer to bytes that never became a request."""
-        self.observe(OTHER_ROUTE, status, 0.0)
-
-
-def reply_to_any(error: Exception, method: str, route: str) -> Reply:
-    """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
-    foreseen = reply_to(error)
-    if foreseen is not None:
-        return foreseen
-    log.error("request failed: %s %s", method, route, exc_info=error)
-    return INTERNAL
+        return reply_to(error, method, route)

@@ -49,8 +49,8 @@ class Groups:
         #: Held while groups are changed in part, deleted or attached to: who looks before it writes, or after.
         self._writing = writing
 
-    @read(GROUPS, a_page(GroupView), query=(Page,))
-    async def list(self, call: Call) -> Reply:
+    @read(GROUPS, a_page(list[GroupView]), query=(Page,))
+    async def page(self, call: Call) -> Reply:
         """A page of groups by name: quota, share, usage map.
 
         A group that is deleted meanwhile is not in it.
@@ -102,7 +102,7 @@ class Groups:
             await self._daemon.delete_group(name)
         return NO_CONTENT
 
-    @read(BROKERS, a_page(BrokerView), query=(Page,))
+    @read(BROKERS, a_page(list[BrokerView]), query=(Page,))
     async def brokers(self, call: Call) -> Reply:
         """A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects."""
         return await page_reply(call, BROKERS, self._daemon.broker_names(), self._members)

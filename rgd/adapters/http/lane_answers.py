@@ -81,7 +81,6 @@ def chunk_of(message: bytes) -> bytes:
 
 
 _REFUSED: Final = reply_to(too_many(Refused.CONNECTIONS))
-assert _REFUSED is not None, "the error has a status"
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"

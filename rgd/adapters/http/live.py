@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
-from rgd.adapters.http.endpoint import ArrayOf, ResponseSpec, read
+from rgd.adapters.http.endpoint import ResponseSpec, read
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.paging import Page, a_page, page_reply
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Reply, encode, json_reply
@@ -50,7 +50,7 @@ class Live:
         """One group with all its brokers, and its last ten minutes."""
         return json_reply(self._door.group(check_entity(call.path["group"], "group")))
 
-    @read(LIVE_GROUPS, a_page(PressureView), query=(Page,))
+    @read(LIVE_GROUPS, a_page(list[PressureView]), query=(Page,))
     async def groups(self, call: Call) -> Reply:
         """A page of groups by name, with the rows that they have in /v1/live."""
         names = self._daemon.snapshot().groups
@@ -59,7 +59,7 @@ class Live:
     def _rows(self, names: Sequence[str]) -> Iterator[tuple[str, Iterable[object]]]:
         return ((name, self._door.rows(name)) for name in names)
 
-    @read("/v1/live/events", ArrayOf(EventView))
+    @read("/v1/live/events", list[EventView])
     async def events(self, _call: Call) -> Reply:
         """The last events of the daemon's log, oldest first."""
         return json_reply(self._door.events())

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rgd.adapters.http.endpoint import ArrayOf, change, read
+from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder, QueryReader
@@ -104,7 +104,7 @@ class Log:
         view = await self._door.entries(self._start(query), query.limit, expose=expose)
         return json_reply(view)
 
-    @read("/v1/log/cursors", ArrayOf(CursorView), 404)
+    @read("/v1/log/cursors", list[CursorView], 404)
     async def cursors(self, _call: Call) -> Reply:
         """How far the readers of the usage log have come, and what they hold back."""
         return json_reply(self._door.cursors())

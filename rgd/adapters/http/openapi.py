@@ -1,4 +1,4 @@
-"""`/openapi.json`: the calls of `routes` as an OpenAPI 3.1 document.
+"""`/openapi.json`: the calls of `plane` as an OpenAPI 3.1 document.
 
 Law: it describes exactly the calls there are and exactly what they answer; the
 schemas are made from the types that bodies are read into and written from. A
@@ -7,12 +7,13 @@ test asks the running server and holds every answer against this document.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.reply import JSON
 from rgd.core.policies.names import NAME_MAX
 from rgd.version import __version__
@@ -92,7 +93,7 @@ def _operation(
     endpoint: Endpoint, method: str, path: str, known: Mapping[Any, Any]
 ) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": _operation_id(method, path),
+        "operationId": "_".join((method, *re.findall(r"\w+", path))),
         "summary": endpoint.summary,
         "security": [] if endpoint.scope is None else [{"bearer": [endpoint.scope.value]}, {}],
         "responses": {
@@ -172,24 +173,17 @@ def _bodies(endpoint: Endpoint) -> Iterable[Any]:
 
 
 def _types(body: Any) -> Iterable[Any]:
-    """The plain types that a body is made of."""
-    if isinstance(body, AnyOf):
-        for part in body.types:
+    """The plain types that a body is made of: msgspec takes no union of several objects."""
+    if isinstance(body, UnionType) or get_origin(body) is list:
+        for part in get_args(body):
             yield from _types(part)
-    elif isinstance(body, ArrayOf):
-        yield from _types(body.item)
     else:
         yield body
 
 
 def _schema(body: Any, known: Mapping[Any, Any]) -> Any:
-    if isinstance(body, AnyOf):
-        return {"anyOf": [_schema(part, known) for part in body.types]}
-    if isinstance(body, ArrayOf):
-        return {"type": "array", "items": _schema(body.item, known)}
+    if isinstance(body, UnionType):
+        return {"anyOf": [_schema(part, known) for part in get_args(body)]}
+    if get_origin(body) is list:
+        return {"type": "array", "items": _schema(get_args(body)[0], known)}
     return known[body]
-
-
-def _operation_id(method: str, path: str) -> str:
-    words = re.findall(r"\w+", path)
-    return "_".join((method, *words))

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rgd.adapters.http.endpoint import ArrayOf, ResponseSpec
+from rgd.adapters.http.endpoint import ResponseSpec
 from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, array_of, encode, json_reply
 from rgd.adapters.http.strict import QueryReader
 
@@ -59,9 +59,9 @@ page_of: Final = QueryReader(Page).read
 _whole_page = QueryReader(WholePage)
 
 
-def a_page(entry: type) -> ResponseSpec:
+def a_page(entries: type) -> ResponseSpec:
     """A page as an answer."""
-    return ResponseSpec(ArrayOf(entry), headers_if_any=("Link",))
+    return ResponseSpec(entries, headers_if_any=("Link",))
 
 
 def page_names(names: Iterable[str], page: Page) -> tuple[list[str], bool]:

@@ -1,23 +1,36 @@
-"""The calls that connections do not answer themselves: finds the call and asks its handler.
+"""The list of all calls, and the answers to those that connections do not answer themselves.
 
 Laws:
+- A call exists if and only if it stands here: method, path, the scope it needs, who answers, what it may answer. The router,
+  the tokens' scopes and /openapi.json are all made from the list. Its part under `/admin/v2` is written in
+  `pulsar_admin.routes`, what connections answer themselves in `hot`. `HEAD` goes wherever `GET` goes and is not listed.
 - Whatever a handler raises is an answer, as in `errors`; but where a stream has begun, it ends.
 - At most one read begins in a turn of the event loop, and what takes long in it lets the loop go on every few milliseconds.
 
-`routes` lists the calls; what the gate has seen to already stands in `forward`.
+What the gate has seen to already stands in `forward`.
 """
 
+import asyncio
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Final
 
+from multidict import MultiDict
+
 from rgd.adapters.http import openapi
+from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.endpoint import answered, read
-from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.errors import Overloaded, reply_to
+from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.forward import Asked, Pieces, Stream
-from rgd.adapters.http.gate import reply_to_any
+from rgd.adapters.http.groups import Groups
+from rgd.adapters.http.hot import HOT
 from rgd.adapters.http.live import LIVE, Live
+from rgd.adapters.http.live_page import page_endpoints
+from rgd.adapters.http.log import Log
+from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import EVENT_STREAM, Call, Handler, MetricsPage, Reply, encode
-from rgd.adapters.http.routes import endpoints
+from rgd.adapters.http.scrapes import Scrapes
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
@@ -55,16 +68,19 @@ class Plane:
         self._reads, self._reads_max = 0, settings.reads_max
         self._turns = Turns()
         self._live = None if live_door is None else Live(daemon, live_door)
-        known = endpoints(
-            daemon,
-            settings,
-            metrics=metrics,
-            needs_token=needs_token,
-            log_door=log_door,
-            live=self._live,
-        )
+        #: Held while a group is changed in part, deleted or attached to.
+        writing = asyncio.Lock()
+        calls = (Groups(daemon, writing), Explain(daemon), Backlogs(daemon.backlogs, settings))
+        more = () if self._live is None else (*answered(self._live), *page_endpoints(needs_token))
         #: All calls, the hot ones without anybody who answers them.
-        self.endpoints = (*known, *answered(self))
+        self.endpoints = (
+            *HOT,
+            *chain.from_iterable(map(answered, (*calls, Log(log_door)))),
+            *more,
+            *pulsar_admin.endpoints(daemon, writing),
+            *answered(Scrapes(metrics)),
+            *answered(self),
+        )
         self.description = encode(openapi.document(self.endpoints))
         self._answered = {
             (endpoint.method, endpoint.path): (endpoint, endpoint.handler)
@@ -97,12 +113,14 @@ class Plane:
                     async for message in messages:
                         yield message
                 return
+            query = MultiDict(asked.query)
+            call = Call(asked.path, {"Accept": asked.accept}, asked.body, query, asked.raw_path)
             if endpoint.scope is Scope.READ and not endpoint.is_probe:
-                reply = await self._read(handler, asked.call)
+                reply = await self._read(handler, call)
             else:
-                reply = await handler(asked.call)
+                reply = await handler(call)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
-            reply = reply_to_any(exc, asked.method, asked.route)
+            reply = reply_to(exc, asked.method, asked.route)
         if not has_begun:
             yield reply
 
@@ -132,4 +150,4 @@ def _method(asked: Asked) -> str:
 
 
 def _wants_stream(asked: Asked) -> bool:
-    return asked.method == "GET" and EVENT_STREAM in asked.call.headers.get("Accept", "").lower()
+    return asked.method == "GET" and EVENT_STREAM in asked.accept.lower()

@@ -17,13 +17,7 @@ from typing_extensions import override
 
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.forward import Asked, Pieces, Stream
-from rgd.adapters.http.frames import (
-    Frames,
-    Kind,
-    pack_asked,
-    unpack_reply,
-    unpack_stream,
-)
+from rgd.adapters.http.frames import Frames, Kind, pack, unpack_reply, unpack_stream
 from rgd.adapters.http.reply import Reply
 
 #: Requests under way at once; the next one is answered 503.
@@ -96,8 +90,7 @@ class _GateEnd(Frames):
     async def ask(self, number: int, asked: Asked) -> _Step:
         """Its answer, or the beginning of it; None: there is none, and will be none."""
         step = self.steps[number]
-        await self.send_long(Kind.ASK, number, pack_asked(asked))
-        await self.send_long(Kind.BODY, number, asked.call.body)
+        await self.send_long(Kind.ASK, number, pack(asked))
         return await step
 
     async def next(self, number: int) -> bytes | None:
@@ -118,9 +111,7 @@ class _GateEnd(Frames):
     @override
     def _take(self, kind: int, number: int, payload: bytes) -> None:
         if kind == Kind.REPLY:
-            self._heads[number] = payload
-        elif kind == Kind.BODY:
-            self._tell(number, unpack_reply(self._heads.pop(number), payload), is_last=True)
+            self._tell(number, unpack_reply(payload), is_last=True)
         elif kind == Kind.STREAM:
             self._tell(number, unpack_stream(payload))
         elif kind == Kind.MESSAGE:
@@ -129,7 +120,7 @@ class _GateEnd(Frames):
         elif kind == Kind.SAME:
             self._tell(number, self._message)
         elif kind == Kind.END:
-            self._forget(number)
+            self._pieces.pop(number, None)
             self._tell(number, None, is_last=True)
 
     def _tell(self, number: int, what: _Step, *, is_last: bool = False) -> None:

@@ -13,12 +13,7 @@ from contextlib import aclosing
 from typing_extensions import override
 
 from rgd.adapters.http.forward import Asked, Forward
-from rgd.adapters.http.frames import (
-    Frames,
-    Kind,
-    pack_answer,
-    unpack_asked,
-)
+from rgd.adapters.http.frames import Frames, Kind, pack, unpack_asked
 from rgd.adapters.http.reply import Reply
 
 
@@ -58,13 +53,11 @@ class PlaneEnd(Frames):
     @override
     def _take(self, kind: int, number: int, payload: bytes) -> None:
         if kind == Kind.ASK:
-            self._heads[number] = payload
-        elif kind == Kind.BODY:
-            self._begin(number, unpack_asked(self._heads.pop(number), payload))
+            self._begin(number, unpack_asked(payload))
         elif kind == Kind.NEXT and number in self._requests:
             self._requests[number].wanted.release()
         elif kind == Kind.CANCEL:
-            self._forget(number)
+            self._pieces.pop(number, None)
             self._cancel(number)
 
     def _begin(self, number: int, asked: Asked) -> None:
@@ -86,14 +79,13 @@ class PlaneEnd(Frames):
         async with aclosing(self._forward(asked)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Reply):
-                    self.send(Kind.REPLY, number, pack_answer(piece))
-                    await self.send_long(Kind.BODY, number, piece.body)
+                    await self.send_long(Kind.REPLY, number, pack(piece))
                     request.is_whole = True
                     continue
                 if isinstance(piece, bytes):
                     await self._send_message(number, piece)
                 else:
-                    self.send(Kind.STREAM, number, pack_answer(piece))
+                    self.send(Kind.STREAM, number, pack(piece))
                 await request.wanted.acquire()
 
     async def _send_message(self, number: int, message: bytes) -> None:

@@ -5,7 +5,6 @@ between handles these two, so it can be tested by calling it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -13,8 +12,8 @@ import msgspec
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 
-NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
+NO_HEADERS: Final[Mapping[str, str]] = {}
+NO_QUERY: Final[Mapping[str, str]] = {}
 
 encode = msgspec.json.Encoder().encode
 
@@ -62,7 +61,7 @@ class Observer(Protocol):
         """Count one answer.
 
         Args:
-            route: the path as `routes` has it, or `other` where none matched.
+            route: the path as `plane` lists it, or `other` where none matched.
             status: of the answer, bad input included.
             seconds: from the whole head of the request to its answer.
         """

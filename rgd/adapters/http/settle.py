@@ -15,7 +15,7 @@ from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import ItemReason, item_reason
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import SettleBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint
+from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.reply import Answering, Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import SLICE_WORK, Turns
@@ -49,9 +49,9 @@ class Settle:
         "POST",
         "/v1/settle",
         Scope.QUERY,
-        {200: AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason)))))},
+        {200: SettleAnswer | list[SettleAnswer | ItemReason]},
         (404,),
-        body=AnyOf((SettleBody, ArrayOf(SettleBody))),
+        body=SettleBody | list[SettleBody],
     )
     def answer(self, call: Call) -> Answering:
         """Give back what was granted and not used, or charge what was used beyond it."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rgd.adapters.http.answers import AcquireAnswer, Reason, UnknownAnswer
-from rgd.adapters.http.endpoint import AnyOf, ResponseSpec
+from rgd.adapters.http.endpoint import ResponseSpec
 from rgd.adapters.http.shadow import HEADER
 
 #: Of a refusal: always the first, the others where the limit that refused has a rate.
@@ -29,7 +29,7 @@ TAKING: Final = {
         headers_if_any=REFUSAL_HEADERS[1:],
     ),
     503: ResponseSpec(
-        AnyOf((UnknownAnswer, Reason)),
+        UnknownAnswer | Reason,
         "No policies are known yet; or too many connections, leases, or too much in work.",
         headers_if_any=("Retry-After",),
     ),

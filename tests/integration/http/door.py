@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
 
-from rgd.adapters.http.lanes import OpenLane
+from rgd.adapters.http.connection import Connection
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.live_door import LiveDoor
@@ -73,7 +73,7 @@ class Door:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.port}"
 
-    def connections(self) -> list[OpenLane]:
+    def connections(self) -> list[Connection]:
         """Those that are open, but for those of probes alone."""
         lanes = self.server._lanes
         return [] if lanes is None else [*lanes.open]

@@ -50,5 +50,5 @@ async def test_what_a_connection_leaves_is_freed_without_the_collector(what: str
 
 def alive() -> Counter[str]:
     """The parts of connections that exist now, those that other tests left behind too."""
-    parts = {"Guard", "Lane", "Connection", "_ErrInfo"}
+    parts = {"Lane", "Admission", "_ErrInfo"}
     return Counter(type(one).__name__ for one in gc.get_objects() if type(one).__name__ in parts)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.forward import Asked
-from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.reply import Reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -195,7 +195,7 @@ async def test_with_too_many_reads_each_read_route_is_503_and_nothing_else_is() 
 
 async def test_a_read_that_ends_makes_room_for_another() -> None:
     async with open_door(HttpSettings(port=0, reads_max=1)) as door:
-        asked = Asked("GET", "/v1/groups", Call({}, {}, b""), "")
+        asked = Asked("GET", "/v1/groups", "", {}, "/v1/groups", [], "", b"")
 
         async def status() -> int:
             async with aclosing(door.server.plane.forward(asked)) as pieces:

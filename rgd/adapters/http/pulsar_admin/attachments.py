@@ -8,7 +8,7 @@ attached to the very place.
 import asyncio
 
 from rgd.adapters.http.endpoint import change, read
-from rgd.adapters.http.plane_errors import PreconditionFailed
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.pulsar_admin.places import Named, Naming, PlaceCalls
 from rgd.adapters.http.pulsar_admin.resource_groups import MISSING
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply
@@ -40,7 +40,7 @@ class AttachmentCalls(PlaceCalls):
             async with self._writing:
                 await self._daemon.attach(_key(named), call.path["group"])
         except UnknownGroup:
-            raise PreconditionFailed(MISSING) from None
+            raise CallError(412, MISSING) from None
         return NO_CONTENT
 
     @change("DELETE", "/resourcegroup", 404, 409, 412)

@@ -11,8 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from rgd.adapters.http.endpoint import change, read
-from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.plane_errors import Missing
+from rgd.adapters.http.errors import BadBody, CallError
 from rgd.adapters.http.pulsar_admin.bodies import (
     BacklogQuotaAnswer,
     BacklogQuotaBody,
@@ -128,7 +127,7 @@ def _type_of(call: Call) -> BacklogType:
         return BacklogType(said)
     except ValueError:
         known = " or ".join(BacklogType)
-        raise Missing(f"{TYPE}: expected {known}, got {said[:80]!r}") from None
+        raise CallError(404, f"{TYPE}: expected {known}, got {said[:80]!r}") from None
 
 
 def _quota_of(body: BacklogQuotaBody, namespace: str) -> BacklogQuota:

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.http.endpoint import change, read
-from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.plane_errors import PreconditionFailed
+from rgd.adapters.http.errors import BadBody, CallError
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import Call, Reply, json_reply
@@ -55,7 +54,7 @@ class DynamicConfigCalls:
         """Set a setting of every broker."""
         name = call.path["name"]
         if name not in SETTINGS:
-            raise PreconditionFailed("Can't update non-dynamic configuration")
+            raise CallError(412, "Can't update non-dynamic configuration")
         _, most = SETTINGS[name]
         units = integer(call.path["value"], name, most)
         if units is None:
@@ -68,7 +67,7 @@ class DynamicConfigCalls:
         """Take away a setting of every broker, set or not."""
         name = call.path["name"]
         if name not in SETTINGS:
-            raise PreconditionFailed("Can't delete non-dynamic configuration")
+            raise CallError(412, "Can't delete non-dynamic configuration")
         await self._change(name, None)
         return _CHANGED
 

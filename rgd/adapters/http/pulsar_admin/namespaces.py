@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import UNSET
 
 from rgd.adapters.http.endpoint import read
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import WholePage, a_page, names_reply
-from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
 from rgd.adapters.http.pulsar_admin.dynamic_config import SETTINGS, values_of
@@ -49,18 +49,18 @@ class NamespaceCalls:
         limits = dict.fromkeys(SETTINGS, "0") | values_of(self._daemon.snapshot().limits.broker)
         return json_reply({"clusterName": self._daemon.cluster} | limits)
 
-    @read("/admin/v2/tenants", a_page(str), query=(WholePage,))
+    @read("/admin/v2/tenants", a_page(list[str]), query=(WholePage,))
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         snapshot = self._daemon.snapshot()
         return names_reply(call, {*snapshot.attach.tenants, *map(tenant_of, snapshot.existing)})
 
-    @read("/admin/v2/namespaces/{tenant}", a_page(str), 404, 412, query=(WholePage,))
+    @read("/admin/v2/namespaces/{tenant}", a_page(list[str]), 404, 412, query=(WholePage,))
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
         if not is_tenant(snapshot, tenant):
-            raise Missing("Tenant not found")
+            raise CallError(404, "Tenant not found")
         return names_reply(call, (one for one in snapshot.existing if one.startswith(f"{tenant}/")))
 
     @read(NAMESPACE, NamespacePolicies, 404, 412)

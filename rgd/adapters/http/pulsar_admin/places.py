@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from msgspec import Meta, Struct
 
-from rgd.adapters.http.plane_errors import Missing, PreconditionFailed
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import (
@@ -52,7 +52,7 @@ class AppliedQuery(Struct):
     applied: Annotated[bool, Meta(title="What is in force there, wherever it was set.")] = False
 
 
-#: Reads what the path of a call names; PreconditionFailed where that can be no name.
+#: Reads what the path of a call names; CallError where that can be no name.
 Naming = Callable[[Call], Named]
 
 
@@ -61,7 +61,7 @@ def tenant_named(call: Call) -> Named:
     try:
         return Named(check_entity(call.path["tenant"], "tenant"))
     except InvalidName as exc:
-        raise PreconditionFailed(f"Tenant name is not valid: {exc}") from None
+        raise CallError(412, f"Tenant name is not valid: {exc}") from None
 
 
 def namespace_named(call: Call) -> Named:
@@ -70,7 +70,7 @@ def namespace_named(call: Call) -> Named:
         tenant = check_entity(call.path["tenant"], "tenant")
         return Named(tenant, namespace_of(tenant, call.path["namespace"]))
     except InvalidName as exc:
-        raise PreconditionFailed(f"Namespace name is not valid: {exc}") from None
+        raise CallError(412, f"Namespace name is not valid: {exc}") from None
 
 
 def topic_named(domain: str) -> Naming:
@@ -82,7 +82,7 @@ def topic_named(domain: str) -> Naming:
             namespace = namespace_of(tenant, call.path["namespace"])
             return Named(tenant, namespace, _topic(domain, namespace, _local_topic(call)))
         except InvalidName as exc:
-            raise PreconditionFailed(f"Topic name is not valid: {exc}") from None
+            raise CallError(412, f"Topic name is not valid: {exc}") from None
 
     return named
 
@@ -96,7 +96,7 @@ def subscription_named(domain: str) -> Naming:
         try:
             subscription = check_subscription(call.path["subscription"])
         except InvalidName as exc:
-            raise PreconditionFailed(f"Subscription name is not valid: {exc}") from None
+            raise CallError(412, f"Subscription name is not valid: {exc}") from None
         return Named(of.tenant, of.namespace, of.topic, subscription)
 
     return named
@@ -111,13 +111,13 @@ def check_known(snapshot: PolicySnapshot, named: Named) -> None:
     """Refuse what does not exist.
 
     Raises:
-        Missing
+        CallError
     """
     if not named.namespace:
         if not is_tenant(snapshot, named.tenant):
-            raise Missing("Tenant does not exist")
+            raise CallError(404, "Tenant does not exist")
     elif named.namespace not in snapshot.existing:
-        raise Missing("Namespace not found" if named.topic else "Namespace does not exist")
+        raise CallError(404, "Namespace not found" if named.topic else "Namespace does not exist")
 
 
 def _local_topic(call: Call) -> str:

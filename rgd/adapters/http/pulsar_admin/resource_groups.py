@@ -16,7 +16,6 @@ from msgspec.structs import astuple
 from rgd.adapters.http.endpoint import change, read
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.paging import WholePage, a_page, names_reply
-from rgd.adapters.http.plane_errors import Missing
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_of
@@ -45,7 +44,7 @@ class ResourceGroupCalls:
         #: As in `attachments`: nothing is attached while it is looked whether something is.
         self._writing = writing
 
-    @read(_GROUPS, a_page(str), query=(WholePage,))
+    @read(_GROUPS, a_page(list[str]), query=(WholePage,))
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
         return names_reply(call, self._daemon.snapshot().groups)
@@ -55,7 +54,7 @@ class ResourceGroupCalls:
         """A group's four rates."""
         group = self._daemon.snapshot().groups.get(call.path["group"])
         if group is None:
-            raise Missing(MISSING)
+            raise CallError(404, MISSING)
         return json_reply(resource_group_of(group))
 
     @change("PUT", _GROUP, 409, body=ResourceGroupBody)
@@ -79,7 +78,7 @@ class ResourceGroupCalls:
             async with self._writing:
                 await self._daemon.delete_group(name)
         except UnknownGroup:
-            raise Missing(MISSING) from None
+            raise CallError(404, MISSING) from None
         except GroupInUse as exc:
             raise CallError(409, f"ResourceGroup is in use: {exc}") from None
         return NO_CONTENT

@@ -1,4 +1,4 @@
-"""The calls under `/admin/v2`: a part of the one list of `rgd.adapters.http.routes`.
+"""The calls under `/admin/v2`: a part of the one list of `rgd.adapters.http.plane`.
 
 Paths and codes are Pulsar's. Topics come twice, `persistent` and `non-persistent`. Where two paths
 match, the first here answers: a subscription that is called `resourcegroup` keeps Pulsar's own path.
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from rgd.adapters.http.endpoint import AnyOf, Endpoint, answered, change
+from rgd.adapters.http.endpoint import Endpoint, answered, change
 from rgd.adapters.http.pulsar_admin.attachments import AttachmentCalls
 from rgd.adapters.http.pulsar_admin.backlog_quotas import BacklogCalls
 from rgd.adapters.http.pulsar_admin.dynamic_config import DynamicConfigCalls
@@ -88,9 +88,10 @@ def _rates(
 ) -> Iterator[Endpoint]:
     calls = RateCalls(daemon, place.naming, form, of_subscriptions=of_subscriptions)
     path, of = f"{place.path}/{name}", f"{name} of {place.what}."
-    shown: dict[int, Any] = {200: AnyOf((form.answer, None))}
+    answer: Any = form.answer
+    shown = {200: answer | None}
     if form is PUBLISH and place.query:
-        shown = {200: form.answer, 204: None}
+        shown = {200: answer, 204: None}
     applied = (AppliedQuery,) if form is DISPATCH and place.query else ()
     shows = Endpoint("GET", path, Scope.READ, shown, (404, 412), query=(*applied, *place.query))
     yield replace(shows, summary=f"The {of}", handler=calls.get)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from rgd.adapters.http.endpoint import Endpoint, read
-from rgd.adapters.http.plane_errors import Missing
+from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.core.buckets.decision import Level
@@ -186,8 +186,8 @@ def _subscriptions(
     return {name: SubscriptionStatsAnswer(one, one, *counts[name]) for name, one in bounded}
 
 
-def _missing(what: str, topic: str) -> Missing:
-    return Missing(f"{what} {topic} not found: its backlog was not reported lately")
+def _missing(what: str, topic: str) -> CallError:
+    return CallError(404, f"{what} {topic} not found: its backlog was not reported lately")
 
 
 class BacklogCheckCall:
