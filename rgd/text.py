@@ -36,6 +36,11 @@ def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> st
     return f"{'-' if units < 0 else ''}{_plain(size, 2)}{prefix}B"
 
 
+def count(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def _plain(units: float, digits: int = 1) -> str:
     # A rate below 1 is not shown as 0.
     digits = digits if abs(units) >= 1 else 3

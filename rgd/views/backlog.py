@@ -6,7 +6,7 @@ now. Nothing here changes the state.
 
 from dataclasses import dataclass
 
-from rgd.core.backlog.model import Eviction, Position, TopicBacklog
+from rgd.core.backlog.model import Eviction
 from rgd.core.backlog.quota import QuotaInForce, quota_in_force
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.backlog.topic import TopicState
@@ -97,7 +97,7 @@ def backlog_view(store: BacklogStore, topic: str, now: Nanos) -> BacklogView | N
         limit_time=quota.limit_s,
         oldest=_oldest(state),
         blocked=blocked_view(state, now),
-        evictions=eviction_views(state),
+        evictions=tuple(map(_eviction, state.evictions)),
     )
 
 
@@ -117,16 +117,6 @@ def age_s(state: TopicState) -> int:
     return -1 if checked is None or checked.age_ms is None else checked.age_ms // 1000
 
 
-def storage_bytes(report: TopicBacklog) -> int:
-    """The size of all ledgers."""
-    return sum(ledger.bytes for ledger in report.ledgers)
-
-
-def eviction_views(state: TopicState) -> tuple[EvictionView, ...]:
-    """What is to be skipped on the subscriptions of a topic."""
-    return tuple(map(_eviction, state.evictions))
-
-
 def blocked_view(state: TopicState, now: Nanos) -> BlockedView | None:
     """Why publishing to a topic is not granted; None if it is."""
     why = state.blocked
@@ -140,15 +130,11 @@ def _eviction(one: Eviction) -> EvictionView:
     return EvictionView(
         one.topic,
         one.subscription,
-        _position(one.to),
+        PositionView(*one.to),
         one.published_before_ms,
         one.exceeded,
         one.source,
     )
-
-
-def _position(position: Position) -> PositionView:
-    return PositionView(position.ledger, position.entry)
 
 
 def _oldest(state: TopicState) -> OldestView | None:
@@ -157,7 +143,7 @@ def _oldest(state: TopicState) -> OldestView | None:
         return None
     return OldestView(
         subscription=checked.subscription,
-        position=_position(checked.position),
+        position=PositionView(*checked.position),
         age_s=None if checked.age_ms is None else checked.age_ms // 1000,
         time_ms=checked.time_ms,
         age_of="message" if checked.is_precise else "ledger",

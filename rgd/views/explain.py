@@ -23,7 +23,7 @@ from rgd.core.buckets.throttled import DISPATCH_LEVELS, Throttled
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.gate import looks
 from rgd.core.gate.looks import LevelReading
-from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rate, Rates
+from rgd.core.policies.model import UNLIMITED, BacklogType, Group, GroupKey, Rates
 from rgd.core.policies.precedence import (
     Scope,
     Scoped,
@@ -34,6 +34,7 @@ from rgd.core.policies.precedence import (
 from rgd.core.shares.model import PPM
 from rgd.core.units import NS_PER_S, Dimension, Kind, Nanos, to_units
 from rgd.views.backlog import BlockedView, backlog_view
+from rgd.views.groups import units_of
 from rgd.views.model import (
     BacklogQuotaView,
     DimensionView,
@@ -182,7 +183,7 @@ def _soft(group: Group, read: LevelReading | None) -> SoftView | None:
     soft = None if read is None else read.soft
     if soft is None:
         return SoftView(part, None, None, is_over=False, over_messages=0, over_bytes=0)
-    rates = _units(soft.share.messages), _units(soft.share.bytes)
+    rates = units_of(soft.share.messages), units_of(soft.share.bytes)
     return SoftView(part, *rates, soft.is_over, *soft.over)
 
 
@@ -201,9 +202,9 @@ def _dimension(
     if row is not None:
         wanted, admitted = getattr(row.wanted, dimension), getattr(row.admitted, dimension)
     return DimensionView(
-        quota=_units(quota.of(dimension)),
-        share=_units(share.of(dimension)),
-        part=None if part is None else _units(part.of(dimension)),
+        quota=units_of(quota.of(dimension)),
+        share=units_of(share.of(dimension)),
+        part=None if part is None else units_of(part.of(dimension)),
         depth=None if bucket is None else round(bucket.depth, 3),
         tokens=None if bucket is None else round(bucket.tokens, 3),
         wanted=None if row is None else to_units(wanted),
@@ -279,7 +280,3 @@ def _backlog_quotas(broker: Broker, name: Request) -> Iterator[BacklogQuotaView]
         # An unlimited default says nothing.
         if scope is not Scope.BROKER or view.size_bytes is not None or view.age_s is not None:
             yield view
-
-
-def _units(rate: Rate) -> float | None:
-    return None if rate is None else to_units(rate)

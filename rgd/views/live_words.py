@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rgd.core.units import Dimension
-from rgd.text import show
+from rgd.text import count, show
 from rgd.views.live_model import (
     BacklogsView,
     MembersView,
@@ -56,7 +56,7 @@ def _poor(degraded: Sequence[str], brokers: MembersView, backlogs: BacklogsView)
     elif brokers.total < brokers.expected:
         yield f"{brokers.expected} brokers are expected and {brokers.total} are here"
     if backlogs.blocked:
-        yield f"publishing to {_count(backlogs.blocked, 'topic')} is blocked by backlog quotas"
+        yield f"publishing to {count(backlogs.blocked, 'topic')} is blocked by backlog quotas"
 
 
 def _starved(groups: PressuresView) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _short(groups: PressuresView) -> str:
         return "no demand is above its quota"
     first = next((row for row in groups.rows if row.pressure > 1), None)
     which = f", most {row_words(first)}" if first else ""
-    return f"demand is above {groups.short:,} of {_count(groups.total, 'quota')}{which}"
+    return f"demand is above {groups.short:,} of {count(groups.total, 'quota')}{which}"
 
 
 def row_words(row: PressureView) -> str:
@@ -86,12 +86,8 @@ def row_words(row: PressureView) -> str:
 
 def _size(brokers: MembersView, groups: PressuresView) -> str:
     verb = "shares" if brokers.total == 1 else "share"
-    return f"{_count(brokers.total, 'broker')} {verb} {_count(groups.groups, 'group')}"
+    return f"{count(brokers.total, 'broker')} {verb} {count(groups.groups, 'group')}"
 
 
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -18,10 +18,10 @@ from rgd.core.exchange.columns import KINDS, Ints, rates
 from rgd.core.gate import looks
 from rgd.core.policies.model import GroupKey
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.shares.columns import NO_RATE, share_out
+from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, Dimension
 from rgd.views.figures import SLICE_GROUPS
-from rgd.views.groups import NO_ROWS
+from rgd.views.groups import slots_of
 from rgd.views.live_model import OthersView, PartView, PressureView
 
 #: Groups and kinds that are looked at in one look; of more the next ones are looked at next time.
@@ -109,15 +109,11 @@ class Pressure:
         self._pressure = np.where(self._quotas == NO_RATE, -1.0, 0.0)
 
     def _look_at(self, seats: Ints) -> None:
-        usage = self._broker.usage
-        found = [usage.index.find(self._keys[seat]) for seat in seats.tolist()]
-        slots = np.array([-1 if slot is None else slot for slot in found])
-        has_slot = (slots >= 0).nonzero()[0]
-        rows = usage.gather(slots[has_slot])
+        slots = slots_of(self._broker, (self._keys[seat] for seat in seats.tolist()))
+        rows = self._broker.usage.gather(slots)
         quota = self._quotas[seats]
         for at in range(2):
-            wanted = np.zeros(len(slots))
-            wanted[has_slot] = np.bincount(rows.group, rows.wanted[:, at], len(has_slot))
+            wanted = np.bincount(rows.group, rows.wanted[:, at], len(slots))
             ratio = wanted / np.maximum(quota[:, at], 1)
             self._pressure[seats, at] = np.where(quota[:, at] == NO_RATE, -1.0, ratio)
 
@@ -139,25 +135,15 @@ class Table(NamedTuple):
 
 def table_of(broker: Broker, keys: Sequence[GroupKey]) -> Table:
     """The table of those groups that exist."""
-    groups = broker.sharing.snapshot.groups
+    groups, policies = broker.sharing.snapshot.groups, broker.sharing.policies
     keys = [key for key in keys if key.group in groups]
-    broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
-    names = list(broker_index.names())
-    quota = rates(map(broker.sharing.policies.quota, keys))
-    found = [broker.usage.index.find(key) for key in keys]
-    slots = np.array([-1 if slot is None else slot for slot in found])
-    used, unused = (slots >= 0).nonzero()[0], (slots < 0).nonzero()[0]
-    wanted, admitted, share, fair = np.zeros((4, len(keys), len(names), 2), np.int64)
-    if len(used):
-        policies = [broker.sharing.policies.policy(keys[at]) for at in used.tolist()]
-        shared = broker_index.share_out(slots[used], quota[used], policies)
-        share[used], fair[used] = shared.of_all(), replace(shared, others=()).of_all()
-        rows, places = broker.usage.gather(slots[used]), shared.rows
-        wanted[used[places.group], places.broker_index] = rows.wanted
-        admitted[used[places.group], places.broker_index] = rows.admitted
-    if len(unused):
-        idle = share_out(NO_ROWS, quota[unused], brokers=len(names), floor_ppm=floor_ppm)
-        share[unused] = idle.of_all()
+    quota, slots = rates(map(policies.quota, keys)), slots_of(broker, keys)
+    names = list(broker.sharing.broker_index.names())
+    shared = broker.sharing.broker_index.share_out(slots, quota, [*map(policies.policy, keys)])
+    share, fair = shared.of_all(), replace(shared, others=()).of_all()
+    rows, places = broker.usage.gather(slots), (shared.rows.group, shared.rows.broker_index)
+    wanted, admitted = np.zeros((2, len(keys), len(names), 2), np.int64)
+    wanted[places], admitted[places] = rows.wanted, rows.admitted
     columns = (wanted, admitted, np.maximum(share, 0), np.maximum(fair, 0))
     return Table(keys, names, quota / MILLI, *(column / MILLI for column in columns))
 

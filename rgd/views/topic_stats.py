@@ -7,7 +7,7 @@ subscription's name. The limits are those in force for the partitioned topic, no
 from dataclasses import dataclass, replace
 
 from rgd.core.backlog.store import BacklogStore
-from rgd.views.backlog import age_s, quota_of, size_bytes, storage_bytes
+from rgd.views.backlog import age_s, quota_of, size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def topic_stats(store: BacklogStore, topic: str) -> TopicStats | None:
     return TopicStats(
         topic=topic,
         size_bytes=size_bytes(state),
-        storage_bytes=storage_bytes(state.report),
+        storage_bytes=sum(ledger.bytes for ledger in state.report.ledgers),
         limit_size=quota.limit_bytes,
         limit_time=quota.limit_s,
         age_s=age_s(state),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rgd.core.units import Dimension
-from rgd.text import show
+from rgd.text import count, show
 from rgd.views.model import WordsView
 
 _Json = Mapping[str, Any]
@@ -55,7 +55,7 @@ def verdict(view: _Json) -> str:
         return f"{name} is blocked by group {blocking['group']}: nothing passes"
     limit = view["limited_by"]
     if limit is None:
-        limits = _count(len(view["levels"]), "limit")
+        limits = count(len(view["levels"]), "limit")
         over = [_title(one) for one in view["levels"] if one["soft"] and one["soft"]["is_over"]]
         beyond = f"; it is beyond the soft limit of {over[0]}" if over else ""
         return (
@@ -81,8 +81,8 @@ def details(view: _Json) -> Iterator[str]:
                 retries = f" ({refused['retries']:,} of them retries)" if refused["retries"] else ""
                 size = f", {show(refused['bytes'], is_bytes=True)}" if refused["bytes"] else ""
                 yield (
-                    f"{_title(level)} ({dimension}) refused {_count(refused['requests'], 'request')}{retries}, "
-                    f"{_count(refused['messages'], 'message')}{size} on {view['broker']} in the last "
+                    f"{_title(level)} ({dimension}) refused {count(refused['requests'], 'request')}{retries}, "
+                    f"{count(refused['messages'], 'message')}{size} on {view['broker']} in the last "
                     f"{lately['window_s']:.0f} s, of all names it governs"
                 )
         yield from _leases(level)
@@ -106,7 +106,7 @@ def _leases(level: _Json) -> Iterator[str]:
         if wants[dimension]
     ]
     wanted = f" that want {' and '.join(amounts)}" if amounts else ""
-    yield f"{_title(level)} has {_count(leases['leases'], 'lease')}{wanted}"
+    yield f"{_title(level)} has {count(leases['leases'], 'lease')}{wanted}"
 
 
 def _throttled(counts: _Json | None) -> Iterator[str]:
@@ -114,14 +114,14 @@ def _throttled(counts: _Json | None) -> Iterator[str]:
     if counts is None:
         return
     lowered = [
-        f"{level['level']} {_count(level[f'{dimension}_events'], 'time')} ({dimension})"
+        f"{level['level']} {count(level[f'{dimension}_events'], 'time')} ({dimension})"
         for level in counts["levels"]
         for dimension in Dimension
         if level[f"{dimension}_events"]
     ]
-    size = f" and {_count(counts['bytes'], 'byte')}" if counts["bytes"] else ""
+    size = f" and {count(counts['bytes'], 'byte')}" if counts["bytes"] else ""
     yield (
-        f"its reads were lowered by {', '.join(lowered)}: {_count(counts['messages'], 'message')}"
+        f"its reads were lowered by {', '.join(lowered)}: {count(counts['messages'], 'message')}"
         f"{size} not read in time, {counts['throttled_s']:,.1f} s of waiting"
     )
 
@@ -170,7 +170,7 @@ def _soft_words(level: _Json) -> str:
     size = f" and {show(soft['over_bytes'], is_bytes=True)}" if soft["over_bytes"] else ""
     return (
         f"{_title(level)} has a soft limit at {soft['part']:g} of its share{here}: callers beyond it are "
-        f"told and granted, {_count(soft['over_messages'], 'message')}{size} since the start"
+        f"told and granted, {count(soft['over_messages'], 'message')}{size} since the start"
     )
 
 
@@ -181,8 +181,8 @@ def _blocked_lately(view: _Json) -> Iterator[str]:
         refused = lately[f"by_{dimension}"]
         if refused["requests"]:
             yield (
-                f"the backlog quota refused {_count(refused['requests'], 'request')}, "
-                f"{_count(refused['messages'], 'message')} on {view['broker']} in the last "
+                f"the backlog quota refused {count(refused['requests'], 'request')}, "
+                f"{count(refused['messages'], 'message')} on {view['broker']} in the last "
                 f"{lately['window_s']:.0f} s"
             )
 
@@ -262,10 +262,6 @@ def _rows(level: _Json) -> Iterator[list[str]]:
             show(figures["admitted"], is_bytes=is_bytes),
             show(refused, is_bytes=is_bytes),
         ]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _title(level: _Json) -> str:

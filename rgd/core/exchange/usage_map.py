@@ -110,7 +110,7 @@ class UsageMap:
             held.partial.discard(shard.number)
 
     def gather(self, slots: Ints) -> Gathered:
-        """The rows of these groups."""
+        """The rows of these groups; a slot id below 0 has none."""
         self._make_room()
         broker, group = self._brokers.of(slots)
         amounts, asked, begin = np.empty((5, len(group)), np.int64), slots.take(group), 0
@@ -289,7 +289,8 @@ class UsageMap:
         return slots
 
     def _make_room(self) -> None:
-        self._brokers.make_room(len(self._names), len(self.index))
+        # The last slot stays empty: slot ids below 0 find it.
+        self._brokers.make_room(len(self._names), len(self.index) + 1)
 
 
 def _row(key: GroupKey, amounts: list[int]) -> UsageRow:
