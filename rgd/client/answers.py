@@ -4,9 +4,9 @@ Laws: a question always says `attempt`; what a newer daemon adds to an answer is
 whole numbers from 0 on, and no answer grants more than its question asked for: one that does is no answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -124,8 +124,7 @@ class _Reason(Struct):
     reason: str = ""
 
 
-#: What msgspec raises for bytes that no daemon sends: unlike the type, no UTF-8, or nested too deep.
-NO_ANSWER: Final = (ValueError, RecursionError)
+_Decoded = TypeVar("_Decoded")
 
 _encode = msgspec.json.Encoder().encode
 _decode_answers = msgspec.json.Decoder(list[Answer]).decode
@@ -147,13 +146,18 @@ def settle_body(unused: dict[Name, tuple[int, int]]) -> bytes:
     return _encode([_Settled(*name, *amounts) for name, amounts in unused.items()])
 
 
+def decoded(decode: Callable[[bytes], _Decoded], body: bytes) -> _Decoded | None:
+    """What a body says; None where no daemon sends such bytes: unlike the type, no UTF-8, or nested too deep."""
+    try:
+        return decode(body)
+    except (ValueError, RecursionError):
+        return None
+
+
 def answers_of(body: bytes, questions: Sequence[Question]) -> list[Answer] | None:
     """The answers to these questions; None where the body is something else."""
-    try:
-        answers = _decode_answers(body)
-    except NO_ANSWER:
-        return None
-    if len(answers) != len(questions):
+    answers = decoded(_decode_answers, body)
+    if answers is None or len(answers) != len(questions):
         return None
     for answer, asked in zip(answers, questions, strict=True):
         if answer.messages > asked.messages or answer.bytes > asked.bytes:
@@ -163,10 +167,8 @@ def answers_of(body: bytes, questions: Sequence[Question]) -> list[Answer] | Non
 
 def reason_of(body: bytes) -> str:
     """Why a call was refused, in the daemon's words; empty where it says none."""
-    try:
-        return _decode_reason(body).reason
-    except NO_ANSWER:
-        return ""
+    told = decoded(_decode_reason, body)
+    return "" if told is None else told.reason
 
 
 def check_name(name: Name) -> None:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rgd.client.answers import NO_ANSWER, Answer, LeaseAnswer, Name, Question, Source, check_name
+from rgd.client.answers import Answer, LeaseAnswer, Name, Question, Source, check_name, decoded
 from rgd.client.hold import NS_PER_MS, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -178,7 +178,7 @@ class Leases:
         """A call about a lease was answered over HTTP."""
         hold = call.hold
         self._arrived(hold)
-        told = _lease_answer(body)
+        told = decoded(_decode, body)
         if call.is_release:
             self._go_on(hold)
             return []
@@ -314,10 +314,3 @@ def _take_waiting(hold: Hold) -> list[Ticket]:
     waiting = [ticket for ticket in hold.waiting if not ticket.is_done]
     hold.waiting.clear()
     return waiting
-
-
-def _lease_answer(body: bytes) -> LeaseAnswer | None:
-    try:
-        return _decode(body)
-    except NO_ANSWER:
-        return None
