@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from typing_extensions import override
 
 from rgd.adapters.http.endpoint import Endpoint
-from rgd.adapters.http.front import Front, observe_nothing
+from rgd.adapters.http.front import Front
 from rgd.adapters.http.plane import Plane
 from rgd.adapters.http.reply import MetricsPage, Observer
 from rgd.adapters.http.settings import HttpSettings
@@ -76,6 +76,10 @@ def daemon_of(
         **parts,
     )
     return RgdDaemon(Broker(settings, clock.now()), made, "standalone")
+
+
+def observe_nothing(route: str, status: int, seconds: float) -> None:
+    """Count nothing."""
 
 
 class HttpServer(Front):

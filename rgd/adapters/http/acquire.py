@@ -27,6 +27,7 @@ from rgd.adapters.http.answers import (
     UnknownAnswer,
     answer_of,
     backlog_answer,
+    item_reason,
     reply_of,
     too_large_reason,
     unknown_answer,
@@ -34,11 +35,10 @@ from rgd.adapters.http.answers import (
 from rgd.adapters.http.array_body import ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
-from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
+from rgd.adapters.http.errors import BadBody, NotGoverned
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import Shadow, shadow_reply
-from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.turns import SHORT_BYTES, SLICE_WORK, Turns
 from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
 from rgd.core.buckets.decision import (
@@ -234,10 +234,8 @@ class Acquire:
             answer = self._ask_daemon(request)
             self._check_governed(request, answer)
         except RgdError as exc:
-            status = status_of(exc)
-            if status is None:
-                raise
-            return self._fault(status, cut_reason(str(exc)))
+            fault = item_reason(exc)
+            return self._fault(fault.status, fault.reason)
         if self._shadow is not None:
             return self._shadow.answer(request, answer)
         if isinstance(answer, TooLarge):

@@ -303,13 +303,12 @@ class Connection(Guarded):
 
     def _look_idle(self) -> None:
         """Close the connection if it is idle for so long; look again when it could be."""
-        idle_at = self._active_at + self._lanes.idle_timeout_s
-        is_busy = self._why_not & (IN_WORK | UNREAD) or self._body_timer is not None
-        if is_busy or idle_at > self._loop.time():
-            again = max(idle_at, self._loop.time() + self._lanes.idle_timeout_s / 2)
-            self._idle_timer = self._loop.call_at(
-                idle_at if not is_busy else again, self._look_idle
-            )
+        now, timeout_s = self._loop.time(), self._lanes.idle_timeout_s
+        idle_at = self._active_at + timeout_s
+        if self._why_not & (IN_WORK | UNREAD) or self._body_timer is not None:
+            idle_at = max(idle_at, now + timeout_s / 2)
+        if idle_at > now:
+            self._idle_timer = self._loop.call_at(idle_at, self._look_idle)
             return
         self._idle_timer = None
         self.force_close()

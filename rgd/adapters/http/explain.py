@@ -6,7 +6,6 @@ asking leaves no trace in the daemon.
 The view is made by the daemon (`rgd.ports.daemon.ExplainView`); here are only the names.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from msgspec import UNSET, Struct, UnsetType, to_builtins
@@ -45,19 +44,12 @@ class Explain:
     @read("/v1/explain", ExplainView, query=(ExplainQuery,))
     async def answer(self, call: Call) -> Reply:
         """Why is a name limited? Every limit that applies, in the order of decision."""
-        view = self._explain(_name_of(call.query))
+        asked = _query.read(call.query)
+        # Uncached: what the gate remembers of names is no use here.
+        namespace, topic, subscription = full_names.__wrapped__(
+            asked.tenant, asked.namespace, asked.topic, asked.subscription
+        )
+        view = self._explain(
+            Request(asked.kind, namespace=namespace, topic=topic, subscription=subscription)
+        )
         return json_reply(replace(view, words=words_of(to_builtins(view))))
-
-
-def _name_of(query: Mapping[str, str]) -> Request:
-    """The name in the core's words.
-
-    Raises:
-        BadBody, InvalidName: a parameter is missing, unknown, malformed, or contradicts another.
-    """
-    asked = _query.read(query)
-    # Uncached: what the gate remembers of names is no use here.
-    namespace, topic, subscription = full_names.__wrapped__(
-        asked.tenant, asked.namespace, asked.topic, asked.subscription
-    )
-    return Request(asked.kind, namespace=namespace, topic=topic, subscription=subscription)

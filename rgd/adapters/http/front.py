@@ -24,18 +24,14 @@ from rgd.adapters.http.forward import Forward
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.guard import Bounds
 from rgd.adapters.http.hot import HotCalls
-from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
+from rgd.adapters.http.listening import listen_tcp, listen_unix
 from rgd.adapters.http.reply import Observer
 from rgd.adapters.http.route_table import Route, RouteTable
 from rgd.adapters.http.settings import HttpSettings, check
-from rgd.adapters.http.tls import Certificates, Greeting
+from rgd.adapters.http.tls import Certificates, Greeting, TlsGreeter
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.answers import Answers
 from rgd.ports.metrics import Sample
-
-
-def observe_nothing(route: str, status: int, seconds: float) -> None:
-    """The observer of a server that nobody counts."""
 
 
 class Front:
@@ -60,7 +56,7 @@ class Front:
         settings: HttpSettings,
         forward: Forward,
         *,
-        observe: Observer = observe_nothing,
+        observe: Observer,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         check(settings)
@@ -72,21 +68,20 @@ class Front:
         self._hot = HotCalls(daemon, settings, self._gate)
         #: The calls that are known.
         self.routes = RouteTable(self._hot.routes, is_whole=False)
-        #: Those of `settings.port` and the unix socket; None before it is open.
-        self._lanes: Lanes | None = None
-        #: Those of `probe_address`, and its port once open.
-        self._probe_lanes: Lanes | None = None
+        #: Once it is open: those of `settings.port` and the unix socket, and of `probe_address`.
+        self._lanes: list[Lanes] = []
+        #: Of `probe_address`, once it is open.
         self.probe_port: int | None = None
         #: None without TLS.
         self._greeting: Greeting | None = None
         self._listeners: list[asyncio.Server] = []
-        self._unix_socket: UnixSocket | None = None
+        self._remove_socket: Callable[[], None] | None = None
         self._port = settings.port
 
     def serve(self, routes: Iterable[Route]) -> None:
         """From now on these are the calls beside the hot ones, on every connection."""
         self.routes = RouteTable((*self._hot.routes, *routes))
-        for lanes in self._open_lanes():
+        for lanes in self._lanes:
             lanes.replace_routes(self.routes)
 
     @property
@@ -128,8 +123,7 @@ class Front:
             ConfigError: the certificate cannot be used.
         """
         settings = self._settings
-        self._lanes = self._lanes_within(self._bounds)
-        accept = partial(Lane, self._lanes)
+        accept = self._accept_within(self._bounds)
         address = settings.host, settings.port
         try:
             if settings.tls_cert is None or settings.tls_key is None:
@@ -139,11 +133,12 @@ class Front:
                     settings.tls_cert, settings.tls_key, settings.tls_client_ca
                 )
                 self._greeting = Greeting(accept, self._bounds, certificates)
-                listener = await listen_tcp(self._greeting, address)
+                greet = partial(TlsGreeter, self._greeting)
+                listener = await listen_tcp(greet, address)
             self._listeners.append(listener)
             self._port = listener.sockets[0].getsockname()[1]
             if settings.unix_socket is not None:
-                listener, self._unix_socket = await listen_unix(accept, settings.unix_socket)
+                listener, self._remove_socket = await listen_unix(accept, settings.unix_socket)
                 self._listeners.append(listener)
             if settings.probe_address is not None:
                 await self._listen_for_probes(settings.probe_address)
@@ -154,17 +149,16 @@ class Front:
     async def _listen_for_probes(self, address: tuple[str, int]) -> None:
         # No room for ordinary connections: all are in the reserve, which may ask for probes only.
         bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
-        self._probe_lanes = self._lanes_within(bounds)
-        accept = partial(Lane, self._probe_lanes)
+        accept = self._accept_within(bounds)
         listener = await listen_tcp(accept, address, "http.probe_listen")
         self._listeners.append(listener)
         self.probe_port = listener.sockets[0].getsockname()[1]
 
-    def _lanes_within(self, bounds: Bounds) -> Lanes:
-        return Lanes(self.routes, self._settings, self._gate, self._bodies, bounds, self._forward)
-
-    def _open_lanes(self) -> list[Lanes]:
-        return [lanes for lanes in (self._probe_lanes, self._lanes) if lanes is not None]
+    def _accept_within(self, bounds: Bounds) -> Callable[[], Lane]:
+        """What makes the connections of a listener."""
+        lanes = Lanes(self.routes, self._settings, self._gate, self._bodies, bounds, self._forward)
+        self._lanes.append(lanes)
+        return partial(Lane, lanes)
 
     def replace_tokens(self, tokens: Tokens) -> None:
         """Put other tokens in force; they count from the next request on, on every connection.
@@ -185,13 +179,14 @@ class Front:
         Raises:
             ConfigError: they cannot be used; the old ones stay in force.
         """
-        if self._greeting is None or self._lanes is None:
+        if self._greeting is None:
             return
         certificates = self._greeting.certificates
         before = certificates.authority
         certificates.load()
         if certificates.authority != before:
-            self._greeting.start(self._lanes.end_others(certificates.authority))
+            for lanes in self._lanes:
+                self._greeting.start(lanes.end_others(certificates.authority))
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
@@ -200,13 +195,12 @@ class Front:
     async def close(self) -> None:
         """Stop listening and let what is in flight end, within `close_timeout_s`. Idempotent."""
         self.drain()
-        if self._unix_socket is not None:
-            self._unix_socket.remove()
-            self._unix_socket = None
+        if self._remove_socket is not None:
+            self._remove_socket()
+            self._remove_socket = None
         while self._listeners:
             self._listeners.pop().close()
-        open_lanes = self._open_lanes()
-        self._probe_lanes = self._lanes = None
+        open_lanes, self._lanes = self._lanes, []
         # Those that were just accepted get their first turn.
         await asyncio.sleep(0)
         if self._greeting is not None:

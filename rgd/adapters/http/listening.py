@@ -6,6 +6,7 @@ stale one is replaced, a live one or another file never.
 """
 
 import asyncio
+import contextlib
 import errno
 import socket
 import stat
@@ -47,8 +48,8 @@ async def listen_tcp(
         raise Unavailable(f"{setting}: {host}:{port}: {_why_not(exc)}") from exc
 
 
-async def listen_unix(accept: Accept, path: Path) -> tuple[asyncio.Server, "UnixSocket"]:
-    """Listen on a unix socket.
+async def listen_unix(accept: Accept, path: Path) -> tuple[asyncio.Server, Callable[[], None]]:
+    """Listen on a unix socket; what removes its file, unless somebody put another in its place.
 
     Raises:
         Unavailable: the socket cannot be made, or somebody listens on it.
@@ -57,25 +58,20 @@ async def listen_unix(accept: Accept, path: Path) -> tuple[asyncio.Server, "Unix
         listener = _bind(path)
     except OSError as exc:
         raise Unavailable(f"http.unix_socket: {path}: {_why_not(exc)}") from exc
-    made = UnixSocket(path)
+    remove = _remover_of(path)
     loop = asyncio.get_running_loop()
-    return await loop.create_server(accept, sock=listener, backlog=BACKLOG), made
+    return await loop.create_server(accept, sock=listener, backlog=BACKLOG), remove
 
 
-class UnixSocket:
-    """The file of a unix socket that we made."""
+def _remover_of(path: Path) -> Callable[[], None]:
+    inode = path.stat().st_ino
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._inode = path.stat().st_ino
+    def remove() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == inode:
+                path.unlink()
 
-    def remove(self) -> None:
-        """Remove the file, unless somebody put another in its place."""
-        try:
-            if self._path.stat().st_ino == self._inode:
-                self._path.unlink()
-        except FileNotFoundError:
-            pass
+    return remove
 
 
 def _bind(path: Path) -> socket.socket:

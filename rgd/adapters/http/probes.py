@@ -55,11 +55,9 @@ class Probes:
         degraded = health.degraded
         if not self._gate.lets(Scope.READ, call.headers.get("Authorization", "")):
             degraded = tuple(note.partition(": ")[0] for note in degraded)
+        if health.ready and not self._gate.draining:
+            return json_reply(Ready(ready=True, degraded=degraded))
+        reason = "; ".join(degraded) or "shares are not known yet"
         if self._gate.draining:
-            return json_reply(
-                NotReady(ready=False, reason="draining", degraded=degraded), status=503
-            )
-        if not health.ready:
-            reason = "; ".join(degraded) or "shares are not known yet"
-            return json_reply(NotReady(ready=False, reason=reason, degraded=degraded), status=503)
-        return json_reply(Ready(ready=True, degraded=degraded))
+            reason = "draining"
+        return json_reply(NotReady(ready=False, reason=reason, degraded=degraded), status=503)

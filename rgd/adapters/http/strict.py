@@ -169,12 +169,12 @@ class _Field:
         self._expected = _description(hint) or "another type"
         #: Of an object, or of each object of a list.
         self._below: BodyDecoder[msgspec.Struct] | None = None
-        item = _item_type(hint)
-        self._is_list = item is not None
-        if item is not None:
-            self._below = BodyDecoder(item, f"{name}[].")
-        elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-            self._below = BodyDecoder(hint, f"{name}.")
+        below = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+        self._is_list = typing.get_origin(below) is list
+        if self._is_list:
+            (below,) = typing.get_args(below)
+        if isinstance(below, type) and issubclass(below, msgspec.Struct):
+            self._below = BodyDecoder(below, f"{name}[]." if self._is_list else f"{name}.")
         self._decode = msgspec.json.Decoder(hint).decode
 
     def fault_of(self, value: msgspec.Raw) -> str | None:
@@ -212,14 +212,6 @@ def shown(value: bytes) -> str:
     if text.startswith("["):
         return "an array"
     return cut(text)
-
-
-def _item_type(hint: object) -> type[msgspec.Struct] | None:
-    """The type of the items of a list of objects; None for any other type."""
-    if typing.get_origin(hint) is Annotated:
-        hint = typing.get_args(hint)[0]
-    item = (*typing.get_args(hint), None)[0] if typing.get_origin(hint) is list else None
-    return item if isinstance(item, type) and issubclass(item, msgspec.Struct) else None
 
 
 def _description(hint: object) -> str:

@@ -40,7 +40,7 @@ class Certificates:
         self._cert, self._key, self._client_ca = cert, key, client_ca
         #: The content of the authority's file.
         self.authority: bytes | None = None
-        self.context = self._loaded()
+        self.load()
 
     def load(self) -> None:
         """Read the files again; handshakes from now on use them.
@@ -48,9 +48,6 @@ class Certificates:
         Raises:
             ConfigError: a file cannot be used; the old ones stay in force.
         """
-        self.context = self._loaded()
-
-    def _loaded(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(_PROTOCOLS)
@@ -70,7 +67,7 @@ class Certificates:
                 raise ConfigError(Fault(SOURCE, "http.tls_client_ca", expected)) from exc
             context.verify_mode = ssl.CERT_REQUIRED
             self.authority = authority
-        return context
+        self.context = context
 
 
 class Greeting:
@@ -90,10 +87,6 @@ class Greeting:
         self.certificates = certificates
         #: Handshakes under way, and what ends connections.
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def __call__(self) -> asyncio.Protocol:
-        """What to call for each client that comes to a socket with TLS."""
-        return TlsGreeter(self)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Let work go on until it ends or `close` is called."""

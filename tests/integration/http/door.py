@@ -75,8 +75,7 @@ class Door:
 
     def connections(self) -> list[Connection]:
         """Those that are open, but for those of probes alone."""
-        lanes = self.server._lanes
-        return [] if lanes is None else [*lanes.open]
+        return [one for lanes in self.server._lanes[:1] for one in lanes.open]
 
     def observe(self, route: str, status: int, seconds: float) -> None:
         self.observed.append(Observed(route, status))

@@ -17,6 +17,7 @@ from rgd.adapters.http.reply import Reply
 from rgd.adapters.http.route_table import Route
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.door import Scope
+from tests.support.whole_daemon import observe_nothing
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 #: Roots of what must not be loaded where only questions are answered.
@@ -67,7 +68,7 @@ def test_it_loads_nothing_of_the_plane() -> None:
     ("method", "path"), [("GET", "/things"), ("GET", "/nothing"), ("GET", "/v1/acquire")]
 )
 async def test_until_the_calls_are_known_what_is_not_hot_is_503(method: str, path: str) -> None:
-    front = Front(SmallDaemon(), HttpSettings(port=0), forward)
+    front = Front(SmallDaemon(), HttpSettings(port=0), forward, observe=observe_nothing)
     async with asking(front) as session:
         async with session.request(method, path) as answer:
             assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
@@ -78,7 +79,7 @@ async def test_until_the_calls_are_known_what_is_not_hot_is_503(method: str, pat
 
 
 async def test_a_list_of_calls_counts_on_open_connections_from_the_next_request_on() -> None:
-    front = Front(SmallDaemon(), HttpSettings(port=0), forward)
+    front = Front(SmallDaemon(), HttpSettings(port=0), forward, observe=observe_nothing)
     async with asking(front) as session:
         answers: list[tuple[int, bytes]] = []
 

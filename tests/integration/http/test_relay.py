@@ -27,6 +27,7 @@ from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import read_answer
 from tests.support.policy_tables import until
 from tests.support.relayed_server import begin_plane
+from tests.support.whole_daemon import observe_nothing
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 SOON_S = 60
@@ -55,7 +56,7 @@ class Door:
 
     def __init__(self, settings: HttpSettings, requests_max: int) -> None:
         self.relay = Relay(requests_max)
-        self.front = Front(SmallDaemon(), settings, self.relay)
+        self.front = Front(SmallDaemon(), settings, self.relay, observe=observe_nothing)
         self.front.serve(ROUTES)
         self.plane: PlaneEnd
         self.asked: list[Asked] = []
