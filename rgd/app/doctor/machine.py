@@ -68,9 +68,9 @@ async def ports(report: Report, settings: Settings, *, is_running: bool) -> None
                 listener.close()
                 report.ok(f"{address} is free")
     if http.unix_socket is not None:
-        server, made = await listen_unix(asyncio.Protocol, http.unix_socket)
+        server, remove = await listen_unix(asyncio.Protocol, http.unix_socket)
         server.close()
-        made.remove()
+        remove()
         report.ok(f"{http.unix_socket} can be made")
 
 
