@@ -21,8 +21,7 @@ from rgd.errors import ConfigError, RgdError
 from rgd.text import printable
 
 if TYPE_CHECKING:
-    from rgd.app.doctor.findings import Finding
-    from rgd.app.doctor.running import Seen
+    from rgd.app.doctor.findings import Finding, Seen
 
 
 @set_up

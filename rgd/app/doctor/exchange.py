@@ -15,7 +15,7 @@ from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.stock import answers
 from rgd.adapters.stock.client import StockClient
 from rgd.app.access import look_at_namespace, pulsar_settings
-from rgd.app.clock import Clock
+from rgd.app.clock import SystemClock
 from rgd.app.doctor.findings import Report
 from rgd.app.doctor.machine import existing, try_to_write
 from rgd.config.settings import PoliciesSource, Settings
@@ -37,7 +37,7 @@ CLOCK_S: Final = 5.0
 _SET_CLOCKS: Final = "set the clocks by NTP (chrony, systemd-timesyncd)"
 
 
-async def exchange(report: Report, settings: Settings, clock: Clock, *, is_running: bool) -> None:
+async def exchange(report: Report, settings: Settings) -> None:
     """Whether it is there, whether its topics take and give messages, and what members say of themselves."""
     url = settings.exchange.url
     if url == EMBEDDED:
@@ -56,8 +56,8 @@ async def exchange(report: Report, settings: Settings, clock: Clock, *, is_runni
     try:
         await asyncio.gather(*(member.open() for member in members))
         report.ok(f"{url}: {' and '.join(topics)} can be written and read")
-        ahead = await _heard(members[0], settings.exchange.round_ms, clock)
-        _judge(report, settings.broker.name, ahead, is_running=is_running)
+        ahead = await _heard(members[0], settings.exchange.round_ms)
+        _judge(report, settings.broker.name, ahead)
     except TopicMissing as error:
         if settings.exchange.admin_url is None:
             raise
@@ -66,16 +66,14 @@ async def exchange(report: Report, settings: Settings, clock: Clock, *, is_runni
         await asyncio.gather(*(member.close() for member in members))
 
 
-async def _heard(
-    member: PulsarExchange, round_ms: int, clock: Clock
-) -> dict[str, dict[int, float]]:
+async def _heard(member: PulsarExchange, round_ms: int) -> dict[str, dict[int, float]]:
     """Of each broker the incarnations, and how far their clocks are ahead of ours, in seconds."""
     ahead: dict[str, dict[int, float]] = defaultdict(dict)
     dialect = CompactDialect()
 
     def take(received: Received) -> None:
         sender = dialect.decode(received.payload).sender
-        one = (received.published_ms - clock.unix_ms()) / 1000
+        one = (received.published_ms - SystemClock().unix_ms()) / 1000
         # A report arrives later than it was published, so the least late one shows the clocks best.
         ahead[sender.broker][sender.incarnation] = max(
             one, ahead[sender.broker].get(sender.incarnation, one)
@@ -93,13 +91,11 @@ async def _heard(
         return ahead
 
 
-def _judge(
-    report: Report, name: str, ahead: dict[str, dict[int, float]], *, is_running: bool
-) -> None:
-    count = len(ahead.get(name, ()))
-    if count > is_running:
+def _judge(report: Report, name: str, ahead: dict[str, dict[int, float]]) -> None:
+    count, expected = len(ahead.get(name, ())), int(report.is_running)
+    if count > expected:
         report.fault(
-            f"{count} daemons report as broker {name}, expected {int(is_running)}: "
+            f"{count} daemons report as broker {name}, expected {expected}: "
             "give each daemon its own broker.name"
         )
     peers = {broker: max(clocks.values()) for broker, clocks in ahead.items() if broker != name}
@@ -112,7 +108,7 @@ def _judge(
         report.ok(f"other brokers report, and clocks agree: {', '.join(sorted(peers))}")
 
 
-async def admin(report: Report, settings: Settings, clock: Clock) -> None:
+async def admin(report: Report, settings: Settings) -> None:
     """Whether Pulsar's admin API lets this daemon in, how the namespaces are set, and Pulsar's clock."""
     if settings.exchange.admin_url is None:
         report.ok("no exchange.admin_url: retention of the policies topic is not checked")
@@ -128,7 +124,7 @@ async def admin(report: Report, settings: Settings, clock: Clock) -> None:
             )
         else:
             report.ok(f"{namespace} is there, retention unlimited, compacted")
-        off_s = 0 if state.server_ms is None else (clock.unix_ms() - state.server_ms) / 1000
+        off_s = 0 if state.server_ms is None else (SystemClock().unix_ms() - state.server_ms) / 1000
         if abs(off_s) > CLOCK_S:
             report.fault(f"this machine's clock is {off_s:+.0f} s from Pulsar's; {_SET_CLOCKS}")
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:

@@ -9,6 +9,7 @@ from typing import Final
 
 from rgd.adapters.exchange.credentials import read_token
 from rgd.adapters.http.tls import Certificates
+from rgd.app.clock import SystemClock
 from rgd.app.doctor.findings import Report
 from rgd.config.credential_files import check_credential_files
 from rgd.config.faults import Faults
@@ -46,7 +47,7 @@ def tokens(report: Report, settings: Settings) -> None:
         report.ok(f"{settings.http.tokens_file} has {count} tokens")
 
 
-def certificates(report: Report, settings: Settings, now_s: float) -> None:
+def certificates(report: Report, settings: Settings) -> None:
     """Whether certificates are in force, and keys fit them."""
     http, exchange = settings.http, settings.exchange
     named = {
@@ -58,7 +59,7 @@ def certificates(report: Report, settings: Settings, now_s: float) -> None:
     }
     for setting, file in named.items():
         if file is not None:
-            _look_at_times(report, setting, file, now_s)
+            _look_at_times(report, setting, file)
     if http.tls_cert is not None and http.tls_key is not None:
         Certificates(http.tls_cert, http.tls_key, http.tls_client_ca)
     if exchange.tls_cert is not None:
@@ -72,13 +73,13 @@ def certificates(report: Report, settings: Settings, now_s: float) -> None:
         report.ok("none are configured")
 
 
-def _look_at_times(report: Report, setting: str, file: Path, now_s: float) -> None:
+def _look_at_times(report: Report, setting: str, file: Path) -> None:
     times = list(validities(read_plain_file(file, PEM_BYTES_MAX)))
     if not times:
         report.fault(f"{setting}: {file}: expected PEM certificates, got none")
         return
     begin, end = max(begin for begin, _ in times), min(end for _, end in times)
-    now = datetime.fromtimestamp(now_s, UTC)
+    now = datetime.fromtimestamp(SystemClock().unix_ms() / 1000, UTC)
     if now > end:
         report.fault(f"{setting}: {file} expired on {end:%Y-%m-%d %H:%M} UTC; replace it")
     elif now < begin:

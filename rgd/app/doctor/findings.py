@@ -1,12 +1,14 @@
 """What a check says, and how checks are run: side by side, each with its time limit."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from inspect import iscoroutinefunction
+from typing import Any, Final
 
 from rgd.app.call_threads import CallThread
+from rgd.config.settings import Settings
 from rgd.errors import ConfigError, RgdError
 
 #: Longest time of one check.
@@ -32,12 +34,37 @@ class Finding:
     text: str
 
 
-class Report:
-    """Takes what one check finds."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a daemon that runs said."""
 
-    def __init__(self, check: str) -> None:
+    #: The JSON of `/readyz` and of `/v1/brokers`; None: it did not let us read that.
+    readiness: Mapping[str, Any]
+    brokers: Sequence[Mapping[str, Any]] | None
+
+    @property
+    def name(self) -> str | None:
+        """Whose daemon it is."""
+        return next((one["broker"] for one in self.brokers or () if one["self"]), None)
+
+
+class Report:
+    """Takes what one check finds.
+
+    Args:
+        check: its name.
+        seen: what the daemon that runs said; why there is none.
+    """
+
+    def __init__(self, check: str, seen: Seen | str) -> None:
         self.check = check
+        self.seen = seen
         self.findings: list[Finding] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a daemon."""
+        return isinstance(self.seen, Seen)
 
     def ok(self, text: str) -> None:
         self._add(State.OK, text)
@@ -57,41 +84,37 @@ class Report:
         self.findings.append(Finding(self.check, state, text))
 
 
-#: Looks at one thing; an `RgdError` or `OSError` that it raises is a fault.
-Look = Callable[[Report], Awaitable[None]]
+#: Looks at one thing; an `RgdError` or `OSError` that it raises is a fault. One that blocks is no coroutine.
+Look = Callable[[Report, Settings], Awaitable[None] | None]
 
 
-def blocking(look: Callable[[Report], None]) -> Look:
-    """A check that blocks, in a thread of its own, which is left behind if it hangs."""
-
-    async def looked(report: Report) -> None:
-        thread = CallThread(report.check, timeout_s=2 * CHECK_S, waiting_max=1)
-        try:
-            await thread.call(lambda: look(report))
-        finally:
-            thread.close()
-
-    return looked
-
-
-async def run_all(looks: Iterable[tuple[str, Look]]) -> list[Finding]:
+async def run_all(looks: Mapping[str, Look], settings: Settings, seen: Seen | str) -> list[Finding]:
     """The findings of all checks by name, in their order."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run(check, look)) for check, look in looks]
+        tasks = [
+            group.create_task(_run(Report(check, seen), look, settings))
+            for check, look in looks.items()
+        ]
     return [finding for task in tasks for finding in task.result()]
 
 
-async def _run(check: str, look: Look) -> list[Finding]:
-    report = Report(check)
+async def _run(report: Report, look: Look, settings: Settings) -> list[Finding]:
+    # Left behind if it hangs.
+    thread = CallThread(report.check, timeout_s=2 * CHECK_S, waiting_max=1)
     try:
         async with asyncio.timeout(CHECK_S):
-            await look(report)
+            if iscoroutinefunction(look):
+                await look(report, settings)
+            else:
+                await thread.call(lambda: look(report, settings))
     except TimeoutError:
         report.fault(f"no answer within {CHECK_S:g} s: find what hangs, and try again")
     except RgdError as error:
         report.refused(error)
     except OSError as error:
-        why = f"{error.filename or check}: {error.strerror or error}"
+        why = f"{error.filename or report.check}: {error.strerror or error}"
         report.fault(f"{why}; make it readable for this user, or name another one")
+    finally:
+        thread.close()
     # A copy: what hangs may go on in its thread.
     return [*report.findings]

@@ -22,13 +22,13 @@ from rgd.version import __version__
 _TRIAL_BYTES: Final = 64 << 10
 
 
-def python(report: Report) -> None:
+def python(report: Report, _settings: Settings) -> None:
     """The interpreter."""
     system = f"{platform.system()} {platform.machine()}"
     report.ok(f"rgd {__version__}, Python {platform.python_version()}, {system}")
 
 
-def java(report: Report) -> None:
+def java(report: Report, _settings: Settings) -> None:
     """What `rgd report` needs beyond the daemon."""
     from rgd.analysis.session import require_java, require_spark  # noqa: PLC0415 -- Spark's, seldom asked for
 
@@ -49,10 +49,10 @@ def open_files(report: Report, settings: Settings) -> None:
     )
 
 
-async def ports(report: Report, settings: Settings, *, is_running: bool) -> None:
+async def ports(report: Report, settings: Settings) -> None:
     """Whether everything that a daemon listens on is free, or that daemon's own."""
     http = settings.http
-    if is_running:
+    if report.is_running:
         report.ok(f"{http.listen} is in use by the daemon that runs")
         return
     for setting, address in (
@@ -74,13 +74,13 @@ async def ports(report: Report, settings: Settings, *, is_running: bool) -> None
         report.ok(f"{http.unix_socket} can be made")
 
 
-def disk(report: Report, settings: Settings, *, is_running: bool) -> None:
+def disk(report: Report, settings: Settings) -> None:
     """Whether the log's folder can be written, is free for this daemon, and has room."""
     log = settings.log
     folder = log_folder(log.dir, settings.broker.name)
     at = existing(folder)
     try_to_write(at, "log.dir")
-    if folder.exists() and not is_running:
+    if folder.exists() and not report.is_running:
         lock = FolderLock(folder)
         try:
             lock.acquire()

@@ -2,12 +2,10 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
-from rgd.app.doctor.findings import Report
+from rgd.app.doctor.findings import Report, Seen
 from rgd.config.settings import Settings
 from rgd.config.values import split_address
 
@@ -15,20 +13,6 @@ from rgd.config.values import split_address
 DAEMON_S: Final = 1.5
 #: Where a daemon that listens on all addresses is asked.
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 -- whom it is compared with
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a daemon that runs said."""
-
-    #: The JSON of `/readyz` and of `/v1/brokers`; None: it did not let us read that.
-    readiness: Mapping[str, Any]
-    brokers: Sequence[Mapping[str, Any]] | None
-
-    @property
-    def name(self) -> str | None:
-        """Whose daemon it is."""
-        return next((one["broker"] for one in self.brokers or () if one["self"]), None)
 
 
 def url_of(settings: Settings) -> str:
@@ -83,8 +67,9 @@ async def look(client: DaemonClient) -> Seen:
         raise DaemonUnreachable(f"no answer within {DAEMON_S:g} s") from error
 
 
-async def daemon(report: Report, settings: Settings, seen: Seen | str) -> None:
-    """Judge a daemon; where none answers, `seen` is why."""
+async def daemon(report: Report, settings: Settings) -> None:
+    """Judge a daemon that runs."""
+    seen = report.seen
     if isinstance(seen, str):
         report.ok(f"none runs: {seen}")
         return

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -202,11 +201,11 @@ async def test_the_doctor_sees_pulsars_clock_and_whether_its_policies_can_be_fol
         "RGD_EXCHANGE__TOPIC": "non-persistent://followed/rgd/usage",
         "RGD_POLICIES__SOURCE": "pulsar-admin",
     }
-    look = partial(admin, settings=load_settings(None, environment, {}), clock=SystemClock())
+    settings = load_settings(None, environment, {})
 
     async def told(role: str) -> list[str]:
         rewrite(token_file, secured.token(role))
-        [*found] = await run_all([("admin API", look)])
+        [*found] = await run_all({"admin API": admin}, settings, "none runs")
         return [one.text for one in found if one.state is State.FAULT]
 
     assert await told(ADMIN) == []
