@@ -23,10 +23,9 @@ from rgd.app.alarms import AlarmLog
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
-from rgd.app.containment import InternalErrors
+from rgd.app.containment import InternalErrors, contained
 from rgd.app.health import health
 from rgd.app.log_keeping import LogKeeper
-from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.shard_topics import ShardTopics
@@ -58,8 +57,11 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.buckets.decision import Request
+from rgd.core.buckets.throttled import Throttled
 from rgd.core.exchange.messages import Message, PoliciesInForce, Report, RoundRecord
 from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.gate import looks
 from rgd.core.gate.local import LocalGate
 from rgd.core.policies.model import GroupKey, Rates
 from rgd.core.policies.records import Change
@@ -68,6 +70,10 @@ from rgd.core.units import NS_PER_S
 from rgd.ports.answers import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed, Received
 from rgd.ports.usagelog import UsageLog
+from rgd.views.explain import explain
+from rgd.views.groups import group_view, group_views
+from rgd.views.members import broker_views
+from rgd.views.model import BrokerView, ExplainView, GroupView
 from rgd.wire.dialect import CompactDialect
 
 #: Groups that another plane gave slots, in one go.
@@ -102,7 +108,7 @@ class Parts:
     stock: StockParts | None = None
 
 
-class Agreeing(Looks):
+class Agreeing:
     """One running broker, but for the answers of its gate."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
@@ -128,7 +134,16 @@ class Agreeing(Looks):
             # A plane before this one may have used as many.
             joined=core.identity.sequence,
         )
-        self.stock = self._stock_neighbours()
+        self.stock: StockNeighbours | None = None
+        if parts.stock is not None:
+            self.stock = StockNeighbours(
+                parts.stock,
+                self.errors,
+                parts.clock,
+                handle=self._handle,
+                members=core.stock.members,
+                broker=self.broker,
+            )
         #: Policies that are in force and not logged yet.
         self._unlogged: tuple[PolicySnapshot, int] | None = None
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
@@ -149,7 +164,7 @@ class Agreeing(Looks):
         # Before any door opens: nothing is decided without policies.
         self._on_snapshot(parts.policies.snapshot(), 0)
 
-    # The doors (rgd.ports.daemon); those that only look are in `looks`, those that decide in `answering`.
+    # The doors (rgd.ports.daemon); those that decide are in `answering`.
 
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
@@ -186,6 +201,48 @@ class Agreeing(Looks):
     async def attach(self, key: str, group: str | None) -> None:
         """Attach a tenant, namespace or topic to a group, or to none."""
         await admin.attach(self.parts.policies, key, group)
+
+    # Looks: each is one slice of bounded work on the event loop, and changes nothing.
+
+    def snapshot(self) -> PolicySnapshot:
+        """The policies in force."""
+        return self.core.sharing.snapshot
+
+    @contained("view")
+    def group(self, name: str) -> GroupView:
+        """One group with its rows."""
+        return group_view(self.core, name, self.now())
+
+    @contained("view")
+    def groups(self, names: Sequence[str]) -> list[GroupView]:
+        """Those of some groups that exist, with their rows."""
+        return group_views(self.core, names, self.now())
+
+    def broker_names(self) -> list[str]:
+        """The names of every member known, this one too."""
+        stock = self.core.stock.members.names()
+        return [self.core.settings.sender.broker, *self.core.peers.names(), *stock]
+
+    @contained("view")
+    def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
+        """The members known among these names, in their order."""
+        also_pulsar = self.stock.senders if self.stock else ()
+        return broker_views(self.core, self.now(), among, also_pulsar)
+
+    @contained("view")
+    def explain(self, name: Request) -> ExplainView:
+        """Why a name is limited, or is not."""
+        return explain(self.core, name, self.now())
+
+    @contained("view")
+    def throttled(self, topic: str) -> list[Throttled]:
+        """What throttled the dispatch of a topic's subscriptions lately."""
+        return self.core.gate.ask(looks.throttled_topic, topic, self.now())
+
+    @contained("view")
+    def throttled_partitions(self, topic: str) -> list[str]:
+        """The partitions of a topic whose dispatch was throttled lately."""
+        return self.core.gate.ask(looks.throttled_partitions, topic, self.now())
 
     # Its life.
 
@@ -244,18 +301,6 @@ class Agreeing(Looks):
         self._is_draining = True
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.drain()
-
-    def _stock_neighbours(self) -> StockNeighbours | None:
-        if self.parts.stock is None:
-            return None
-        return StockNeighbours(
-            self.parts.stock,
-            self.errors,
-            self.parts.clock,
-            handle=self._handle,
-            members=self.core.stock.members,
-            broker=self.broker,
-        )
 
     def groups_asked(self, keys: Sequence[GroupKey]) -> None:
         """Give groups a slot that the gate, in another process, was asked for."""

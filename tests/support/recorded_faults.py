@@ -168,7 +168,7 @@ async def a_name_is_taken(scene: Scene) -> None:
 
 
 async def a_view_has_a_bug(scene: Scene) -> None:
-    bug = "import rgd.app.looks as it\nit.group_view = None\n"
+    bug = "import rgd.app.daemon as it\nit.group_view = None\n"
     (scene.folder / "sitecustomize.py").write_text(bug)
     await scene.start()
     await scene.sound()

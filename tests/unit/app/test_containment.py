@@ -308,7 +308,7 @@ def test_a_view_and_a_figure_that_raise_leave_the_others(
     daemon = running.daemon
     running.ask(GOLD)
     monkeypatch.setattr(daemon.core.rounds, "advertised_demand", boom)
-    monkeypatch.setattr("rgd.app.looks.group_view", boom)
+    monkeypatch.setattr("rgd.app.daemon.group_view", boom)
     with pytest.raises(InternalError):
         daemon.group("gold")
     names = {one.name for one in samples_of(running)}
