@@ -9,9 +9,11 @@ the exit code is 1 if a phase failed. `rgd.app.demo` has the phases.
 import json
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,8 +47,8 @@ def demo(
 
         require_java()
         require_spark()
-    with _Screen() as screen:
-        verdicts = asyncio.run(play(out, screen.show))
+    with _screen() as show:
+        verdicts = asyncio.run(play(out, show))
     report = None if no_report else _report(out)
     ok = all(verdict.ok for verdict in verdicts)
     phases = [*map(asdict, verdicts)]
@@ -77,41 +79,27 @@ def _report(out: Path) -> str:
     return str(out / "report" / "report.html")
 
 
-class _Screen:
-    """A live table on a terminal, lines elsewhere."""
+@contextmanager
+def _screen() -> "Iterator[Show]":
+    """Shows snapshots as a live table on a terminal, as lines elsewhere, and verdicts."""
+    from rich.console import Console
+    from rich.live import Live
 
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
+    from rgd.app.demo.run import Snapshot
 
-        self._console = Console()
-        self._live = (
-            Live(console=self._console, auto_refresh=False) if sys.stdout.isatty() else None
-        )
+    console = Console()
+    live = Live(console=console, auto_refresh=False) if sys.stdout.isatty() else None
 
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    @property
-    def show(self) -> "Show":
-        """The callback for each snapshot and verdict."""
-        return self._show
-
-    def _show(self, seen: "Snapshot | PhaseVerdict") -> None:
-        from rgd.app.demo.run import Snapshot
-
+    def show(seen: "Snapshot | PhaseVerdict") -> None:
         if not isinstance(seen, Snapshot):
-            self._console.print(_judgement(seen), highlight=False, soft_wrap=True)
-        elif self._live is not None:
-            self._live.update(_table(seen), refresh=True)
+            console.print(_judgement(seen), highlight=False, soft_wrap=True)
+        elif live is not None:
+            live.update(_table(seen), refresh=True)
         else:
             print(_line(seen), flush=True)
+
+    with live or nullcontext():
+        yield show
 
 
 def _judgement(verdict: "PhaseVerdict") -> str:
@@ -146,12 +134,8 @@ def _table(snapshot: "Snapshot") -> "Table":
     for line in snapshot.lines:
         share = "-" if line.share is None else f"{line.share:.0f}"
         table.add_row(line.group, line.broker, f"{line.wanted:.0f}", f"{line.admitted:.0f}", share)
-    table.add_row(
-        "",
-        "all",
-        f"{sum(line.wanted for line in snapshot.lines):.0f}",
-        f"{sum(line.admitted for line in snapshot.lines):.0f}",
-        "",
-        style="bold",
+    wanted, admitted = (
+        sum(getattr(line, of) for line in snapshot.lines) for of in ("wanted", "admitted")
     )
+    table.add_row("", "all", f"{wanted:.0f}", f"{admitted:.0f}", style="bold")
     return table

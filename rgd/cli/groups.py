@@ -219,15 +219,12 @@ def _print_groups(views: Sequence[Mapping[str, Any]]) -> None:
 
 def _kind_rows(view: Mapping[str, Any]) -> Iterator[list[str]]:
     """A row for each kind that is limited; one for a group that limits nothing."""
-    limited = [kind for kind in Kind if any(view[kind]["quota"].values())] or [Kind.PUBLISH]
-    if view["blocked"]:
-        limited = list(Kind)
-    is_limited = view["blocked"] or any(view[limited[0]]["quota"].values())
-    for kind in limited:
+    limited = [kind for kind in Kind if view["blocked"] or any(view[kind]["quota"].values())]
+    for kind in limited or [Kind.PUBLISH]:
         rates = view[kind]
         yield [
             view["group"],
-            kind.value if is_limited else "any",
+            kind.value if limited else "any",
             *_quota_and_share(rates, Dimension.MESSAGES),
             *_quota_and_share(rates, Dimension.BYTES),
             view["state"],

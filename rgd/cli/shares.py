@@ -119,7 +119,8 @@ def shares(
     if quota_bytes is not None:
         size = _Dimension.of(quota_bytes, [share.bytes for share in shares_milli])
     if as_json:
-        _print_json(policy, messages, size)
+        result = {"policy": policy.value, **messages.as_json()}
+        print(json.dumps(result if size is None else {**result, "bytes": size.as_json()}))
     else:
         _print_table(policy, rows, messages, size, rates=columns)
 
@@ -222,10 +223,8 @@ def _check_counts(columns: Mapping[str, Sequence[object]], faults: list[Fault]) 
 
 def _rows(columns: Mapping[str, list[float]], *, names: Sequence[str]) -> list[Row]:
     wanted, admitted = _wanted_and_admitted(columns, _RATES)
-    if any(columns[flag] for flag in _RATES_BYTES):
-        wanted_bytes, admitted_bytes = _wanted_and_admitted(columns, _RATES_BYTES)
-    else:
-        wanted_bytes = admitted_bytes = [0.0] * len(wanted)
+    given, nothing = _wanted_and_admitted(columns, _RATES_BYTES), [0.0] * len(wanted)
+    wanted_bytes, admitted_bytes = (one or nothing for one in given)
     weights = columns["--weights"] or [1.0] * len(wanted)
     # The order of names decides remainders, so padded numbers keep the given order.
     digits = len(str(len(wanted)))
@@ -247,11 +246,6 @@ def _wanted_and_admitted(
     """Use one of the two for both where the other is absent."""
     wanted, admitted = (columns[flag] for flag in flags)
     return wanted or admitted, admitted or wanted
-
-
-def _print_json(policy: SharePolicyName, messages: _Dimension, size: _Dimension | None) -> None:
-    result = {"policy": policy.value, **messages.as_json()}
-    print(json.dumps(result if size is None else {**result, "bytes": size.as_json()}))
 
 
 def _print_table(

@@ -8,6 +8,7 @@ checked on top of the defaults.
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,26 +71,12 @@ def _check(file: Path, *, insecure: bool, elsewhere: bool) -> str:
 
 def _holds(snapshot: "PolicySnapshot") -> str:
     """A summary of a policy snapshot."""
-    from rgd.core.policies.model import NOT_SET
+    from rgd.core.policies.records import values_of
 
-    attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
-    attached = len(attach.tenants) + len(attach.namespaces) + len(attach.topics)
-    limited = (
-        len(limits.topics)
-        + len(limits.subscriptions)
-        + len(limits.namespaces)
-        + len(limits.namespace_subscriptions)
-        + len(limits.topic_subscriptions)
-        + (limits.broker != NOT_SET)
-    )
-    quotas = len(backlogs.namespaces) + len(backlogs.topics)
-    words = [
-        f"{len(snapshot.groups)} groups",
-        f"{attached} attachments",
-        f"{limited} limits",
-        f"{quotas} backlog quotas",
-    ]
-    return ", ".join(words)
+    found = Counter(key.partition(":")[0] for key, _ in values_of(snapshot))
+    attached = found["tenant"] + found["namespace"] + found["topic"]
+    limits = f"{found['limit']} limits, {found['backlog']} backlog quotas"
+    return f"{found['group']} groups, {attached} attachments, {limits}"
 
 
 def _is_groups_file(document: "Document") -> bool:
