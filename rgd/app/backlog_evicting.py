@@ -60,7 +60,9 @@ class EvictionCarrier:
             if eviction.source is not Source.POLLED or self._is_done(key, eviction):
                 continue
             if not self._is_enforced:
-                self._say(key, eviction)
+                self._done[key] = _target(eviction)
+                self._outcomes[DRY_RUN] += 1
+                _log.info("would evict a backlog if backlog.enforce were set", **_shown(eviction))
             elif key in self._waiting or len(self._waiting) < WAITING_MAX:
                 self._waiting[key] = eviction
                 self._arrived.set()
@@ -111,11 +113,6 @@ class EvictionCarrier:
         done = self._done.get(key)
         to, before_ms = _target(eviction)
         return done is not None and to <= done[0] and before_ms <= done[1]
-
-    def _say(self, key: _Key, eviction: Eviction) -> None:
-        self._done[key] = _target(eviction)
-        self._outcomes[DRY_RUN] += 1
-        _log.info("would evict a backlog if backlog.enforce were set", **_shown(eviction))
 
 
 def _target(eviction: Eviction) -> tuple[Position, int]:

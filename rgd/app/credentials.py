@@ -10,6 +10,7 @@ Secret. Reading is done in a thread.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -31,17 +32,17 @@ FAULT_CHARS_MAX: Final = 500
 _log = structlog.get_logger("rgd.http")
 
 
+@dataclass(slots=True)
 class _Watched:
     """Files that are put in force together."""
 
-    def __init__(self, what: str, files: tuple[Path, ...], put: Callable[[], object]) -> None:
-        self.what = what
-        self.files = files
-        #: Reads them and puts them in force, by one assignment; called in a thread.
-        self.put = put
-        #: None: what is in force was read before anybody looked, so they are read once more.
-        self.stamp: Fingerprint | None = None
-        self.is_old = False
+    what: str
+    files: tuple[Path, ...]
+    #: Reads them and puts them in force, by one assignment; called in a thread.
+    put: Callable[[], object]
+    #: None: what is in force was read before anybody looked, so they are read once more.
+    stamp: Fingerprint | None = None
+    is_old: bool = False
 
 
 class Credentials:
@@ -56,11 +57,15 @@ class Credentials:
         self._watched: list[_Watched] = []
         tokens = settings.tokens_file
         if tokens is not None:
-            self._watch("tokens", (tokens,), lambda: server.replace_tokens(tokens_of(tokens)))
+
+            def put() -> None:
+                server.replace_tokens(tokens_of(tokens))
+
+            self._watched.append(_Watched("tokens", (tokens,), put))
         certificate = (settings.tls_cert, settings.tls_key, settings.tls_client_ca)
         if settings.tls_cert is not None:
             files = tuple(file for file in certificate if file is not None)
-            self._watch("certificate", files, server.reload_certificate)
+            self._watched.append(_Watched("certificate", files, server.reload_certificate))
 
     async def follow(self) -> None:
         """Read files again whenever they change."""
@@ -78,9 +83,6 @@ class Credentials:
             Sample("rgd_http_credentials_old", (watched.what,), watched.is_old)
             for watched in self._watched
         ]
-
-    def _watch(self, what: str, files: tuple[Path, ...], put: Callable[[], object]) -> None:
-        self._watched.append(_Watched(what, files, put))
 
     async def _take_up(self, watched: _Watched, *, is_news: bool) -> None:
         try:

@@ -6,7 +6,7 @@ docs/events.md shows it.
 """
 
 import tomllib
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
@@ -30,16 +30,13 @@ class Event:
     runbook: str = ""
 
 
-def _read() -> Mapping[str, Event]:
-    text = files("rgd.app").joinpath("events.toml").read_text(encoding="utf-8")
-    return {
-        code: Event(**{"event": code.replace("_", " "), **row}, code=code)
-        for code, row in tomllib.loads(text).items()
-    }
-
+_TABLE: Final = files("rgd.app").joinpath("events.toml").read_text(encoding="utf-8")
 
 #: All events, by code.
-EVENTS: Final = _read()
+EVENTS: Final = {
+    code: Event(**{"event": code.replace("_", " "), **row}, code=code)
+    for code, row in tomllib.loads(_TABLE).items()
+}
 _CODES: Final = {event.event: event.code for event in EVENTS.values()}
 
 

@@ -110,13 +110,11 @@ class Live:
 
     def _see(self, now: Nanos) -> None:
         """Keep who is here, and who was."""
-        self._seen |= dict.fromkeys(self._daemon.broker_names(), now)
-        gone = sorted((at, name) for name, at in self._seen.items() if at < now)
-        for _, name in [
-            *gone[:-GONE_MAX],
-            *(one for one in gone if now - one[0] > GONE_S * NS_PER_S),
-        ]:
-            self._seen.pop(name, None)
+        here = dict.fromkeys(self._daemon.broker_names(), now)
+        since = now - GONE_S * NS_PER_S
+        gone = sorted((at, name) for name, at in self._seen.items() if at >= since)
+        kept = [(at, name) for at, name in gone if name not in here][-GONE_MAX:]
+        self._seen = here | {name: at for at, name in kept}
 
     # The door (rgd.ports.live_door).
 
@@ -182,14 +180,13 @@ class Live:
     ) -> list[tuple[RowKey, PressureView]]:
         """Those of the rows whose groups are in the table, with what was refused since the last look."""
         coloured = None if is_whole else self._coloured
-        return [
-            (row, row_of(self._core, table, row, coloured, self._refused(row, counts)))
-            for row in rows
-            if row.key in table.keys
-        ]
-
-    def _refused(self, row: RowKey, counts: Mapping[GroupKey, Counts]) -> Mapping[str, float]:
-        return refused_between(self._counts.get(row.key), counts[row.key], row.dimension)
+        views = []
+        for row in rows:
+            if row.key in table.keys:
+                before = self._counts.get(row.key)
+                refused = refused_between(before, counts[row.key], row.dimension)
+                views.append((row, row_of(self._core, table, row, coloured, refused)))
+        return views
 
     def _snapshot(self) -> LiveView:
         core, daemon, now = self._core, self._daemon, self._daemon.now()
@@ -228,9 +225,7 @@ class Live:
         keeper = parts.log_keeper
         if keeper is None:
             return None
-        lag = None
-        if keeper.uploader is not None:
-            lag = keeper.uploader.lag(parts.clock.unix_ms())
+        lag = None if keeper.uploader is None else keeper.uploader.lag(parts.clock.unix_ms())
         tier = None
         if lag is not None:
             tier = TierView(

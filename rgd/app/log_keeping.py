@@ -6,15 +6,15 @@ reading it `log_reading`'s, what happens in the tier `rgd.adapters.usagelog`'s.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
 from rgd.adapters.usagelog.cursors import Cursor, Cursors
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
+from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.audit import tell_written
 from rgd.app.clock import Clock
 from rgd.app.log_reading import LogPlace, LogReading
@@ -32,28 +32,13 @@ from rgd.storage.manifest import ClosedSegment
 _log = structlog.get_logger("rgd.log")
 
 
-class KeptLog(Protocol):
-    """What is asked of the log that is being written."""
-
-    on_closed: Callable[[], None]
-    cursors: Callable[[], Mapping[str, int]]
-
-    @property
-    def closed(self) -> tuple[ClosedSegment, ...]:
-        """The segments on disk that nothing is appended to any more."""
-
-    @property
-    def next_index(self) -> int:
-        """Of the next entry."""
-
-
 class LogKeeper:
     """Keeps a log's tier and its readers; fulfils `rgd.ports.log_door.LogDoor`."""
 
     def __init__(
         self,
         place: LogPlace,
-        log: KeptLog,
+        log: SegmentedLog,
         cursors: Cursors,
         clock: Clock,
         uploader: Uploader | None = None,

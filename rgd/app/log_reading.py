@@ -15,7 +15,6 @@ from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.reader import (
     DamagedEntry,
     LogEntry,
-    Position,
     read_sources,
     seek_index_in,
     seek_time_in,
@@ -149,12 +148,6 @@ class LogReading:
         )
         if position is None:
             return EntriesView((), max(start.index, end))
-        return self._page(sources, position, start, limit)
-
-    def _page(
-        self, sources: Sequence[Source], position: Position, start: From, limit: int
-    ) -> EntriesView:
-        """Entries from a position on."""
         entries: list[EntryView] = []
         index = first = position.counted
         firsts = {source.name: source.first_index or 0 for source in sources}

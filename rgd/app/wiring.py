@@ -40,12 +40,15 @@ from rgd.app.policies.choose import patience_ns, policies_of
 from rgd.app.policies.stock import nothing_polled
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
+from rgd.config.values import parse_interceptors
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.gate.looks import listed, names_asked
 from rgd.core.gate.port import Gate
+from rgd.core.shares.model import PPM, WEIGHT_ONE
 from rgd.core.units import NS_PER_MS, NS_PER_S
+from rgd.ports.usagelog import Interceptor
 
 #: How often it is looked whether the daemon is ready, until it is.
 READY_LOOK_S: Final = 0.05
@@ -151,7 +154,7 @@ def core_settings(
     exchange, shares = settings.exchange, settings.shares
     return BrokerSettings(
         sender=sender,
-        weight=settings.broker.weight_milli,
+        weight=round(settings.broker.weight * WEIGHT_ONE),
         round_ns=exchange.round_ms * NS_PER_MS,
         min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
         damping_max_ns=exchange.settle_max_ms * NS_PER_MS,
@@ -167,7 +170,7 @@ def core_settings(
         on_unknown=settings.policies.unknown,
         policy=shares.policy,
         topic_split=shares.topic_split,
-        floor_ppm=shares.floor_ppm,
+        floor_ppm=round(shares.floor_fraction * PPM),
         burst_ns=shares.burst_ms * NS_PER_MS,
         request_max_ms=round(shares.request_max_s * 1000),
         yield_rounds=exchange.yield_rounds,
@@ -189,12 +192,13 @@ def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> Segmente
 
 
 def _log_settings(settings: Settings) -> UsageLogSettings:
+    names = parse_interceptors(settings.log.brokerEntryMetadataInterceptors)
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_ms=round(settings.log.segment_age_s * 1000),
         limits=log_limits(settings.log),
-        interceptors=settings.log.interceptors,
-        own_interceptors=load_interceptors(settings.log.own_interceptors),
+        interceptors=frozenset(one for one in Interceptor if one in names),
+        own_interceptors=load_interceptors([one for one in names if one not in {*Interceptor}]),
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )

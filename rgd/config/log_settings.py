@@ -13,7 +13,6 @@ from rgd.config.values import (
     Seconds,
     Size,
     TierUrl,
-    parse_interceptors,
 )
 from rgd.ports.usagelog import Fsync, Interceptor
 
@@ -69,15 +68,3 @@ class LogSettings(Section):
     """When entries are forced to the disk: `always` (each batch), `interval` (every `log.fsync_ms`) or `never`."""
     fsync_ms: Millis = Field(default=1000, ge=1, le=600_000)
     """Time between two, for `log.fsync: interval`."""
-
-    @property
-    def interceptors(self) -> frozenset[Interceptor]:
-        """What is added in front of each entry, of what Pulsar has."""
-        names = parse_interceptors(self.brokerEntryMetadataInterceptors)
-        return frozenset(Interceptor(name) for name in names if name in {*Interceptor})
-
-    @property
-    def own_interceptors(self) -> tuple[str, ...]:
-        """Entry points and dotted paths of further ones, in order."""
-        names = parse_interceptors(self.brokerEntryMetadataInterceptors)
-        return tuple(name for name in names if name not in {*Interceptor})

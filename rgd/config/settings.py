@@ -39,7 +39,7 @@ from rgd.config.values import (
 from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.limits import PEERS_MAX, SHARDS_MAX
 from rgd.core.policies.model import OnIsolation, OnUnknown, SharePolicyName, TopicSplit
-from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
+from rgd.core.shares.model import WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned
 
 
@@ -61,11 +61,6 @@ class BrokerSettings(Section):
     """The broker's name in the exchange. It must be stable: never a random pod's name."""
     weight: Number = Field(default=1, ge=WEIGHT_MIN / WEIGHT_ONE, le=WEIGHT_MAX // WEIGHT_ONE)
     """This broker's weight in `max-min`."""
-
-    @property
-    def weight_milli(self) -> int:
-        """The weight in thousandths, the unit of share policies."""
-        return round(self.weight * WEIGHT_ONE)
 
 
 class ExchangeSettings(Section):
@@ -155,11 +150,6 @@ class SharesSettings(Section):
     (one bucket), `even`, or `proportional` to each topic's granted and refused work."""
     request_max_s: Seconds = Field(default=10, ge=0.001, le=86_400)
     """A request for more than the whole quota of this time is refused as too large."""
-
-    @property
-    def floor_ppm(self) -> int:
-        """The floors' fraction of the quota in millionths, the unit of share policies."""
-        return round(self.floor_fraction * PPM)
 
 
 class PoliciesSettings(Section):

@@ -233,10 +233,6 @@ def _joined(value: object) -> object:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _check_tier(place: str) -> None:
-    folder_of(place)
-
-
 def is_log_name(name: str) -> bool:
     """Whether a name may be a log's, which is a folder of the tier."""
     try:
@@ -284,7 +280,7 @@ DialectNames = Annotated[
 ]
 Flag = Annotated[bool, Expected("true or false")]
 TierUrl = Annotated[
-    str, _checked(_check_tier), Expected("a folder, file:///PATH or s3://BUCKET[/PREFIX]")
+    str, _checked(folder_of), Expected("a folder, file:///PATH or s3://BUCKET[/PREFIX]")
 ]
 Name = Annotated[
     str,

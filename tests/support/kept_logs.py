@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
+from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
@@ -53,7 +55,7 @@ def keeper_of(
     """The keeper of a folder whose log ends before `next_index`."""
     return LogKeeper(
         LogPlace(folder, "usage", "broker-1", exposes_metadata),
-        StillLog(folder, next_index),
+        cast("SegmentedLog", StillLog(folder, next_index)),
         Cursors(folder, settings or CursorSettings(), clock.now),
         clock,
         uploader,

@@ -124,7 +124,12 @@ class Serving(GateProcess):
         exchange = settings.exchange
         held = hold_rounds(exchange.isolation_hold_rounds, exchange.expiry_rounds)
         hold_ns = held * exchange.round_ms * NS_PER_MS
-        gate = _gate_of(settings)
+        buckets = BucketSettings(
+            burst_ns=settings.shares.burst_ms * NS_PER_MS,
+            request_max_ms=round(settings.shares.request_max_s * 1000),
+            round_ms=exchange.round_ms,
+        )
+        gate = LocalGate(buckets, topic_split=settings.shares.topic_split)
         super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_ns)
         self._settings = settings
         self._url = url
@@ -229,13 +234,3 @@ class Serving(GateProcess):
         self._logged.append(kept)
         self._loop.call_soon_threadsafe(self.note, "logged", kept)
         return event
-
-
-def _gate_of(settings: Settings) -> LocalGate:
-    exchange, shares = settings.exchange, settings.shares
-    buckets = BucketSettings(
-        burst_ns=shares.burst_ms * NS_PER_MS,
-        request_max_ms=round(shares.request_max_s * 1000),
-        round_ms=exchange.round_ms,
-    )
-    return LocalGate(buckets, topic_split=shares.topic_split)
