@@ -54,19 +54,18 @@ TokenFile = Annotated[
         help=f"A file that holds a bearer token; without it {TOKEN_VARIABLE} is asked.",
     ),
 ]
-_TlsFile = Path | None
 TlsCa = Annotated[
-    _TlsFile,
+    Path | None,
     typer.Option(
         metavar="FILE", envvar="RGD_TLS_CA", help="Certificates to trust, PEM, not the system's."
     ),
 ]
 TlsCert = Annotated[
-    _TlsFile,
+    Path | None,
     typer.Option(metavar="FILE", envvar="RGD_TLS_CERT", help="A certificate to show, PEM."),
 ]
 TlsKey = Annotated[
-    _TlsFile,
+    Path | None,
     typer.Option(metavar="FILE", envvar="RGD_TLS_KEY", help="The key of `--tls-cert`, PEM."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="What the daemon answered, as JSON.")]

@@ -119,11 +119,10 @@ def set_group(
         },
         {"policy": (policy, SharePolicyName), "topic_split": (topic_split, TopicSplit)},
     )
-    patch |= {
-        name: value
-        for name, value in (("blocked", blocked), ("shadow", shadow))
-        if value is not None
-    }
+    if blocked is not None:
+        patch["blocked"] = blocked
+    if shadow is not None:
+        patch["shadow"] = shadow
     if soft is not None:
         patch["soft"] = soft or None
     door.show(lambda client: client.patch_group(group, patch), _print_group, as_json=as_json)
@@ -266,16 +265,8 @@ def _print_group(view: Mapping[str, Any]) -> None:
     for what in ("tenants", "namespaces", "topics"):
         if view[what]:
             print(printable(f"  {what}: {', '.join(view[what])}"))
-    columns = [
-        "kind",
-        "broker",
-        "messages/s",
-        "wanted",
-        "admitted",
-        "bytes/s",
-        "wanted",
-        "admitted",
-    ]
+    counted = ("wanted", "admitted")
+    columns = ["kind", "broker", "messages/s", *counted, "bytes/s", *counted]
     rows = [row for kind in Kind for row in _broker_rows(kind, view[kind])]
     print_columns(columns, rows, text_columns=2)
 

@@ -153,12 +153,17 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     head = f"{index} {shown_time(entry.timestamp)} {entry.producer_name}#{entry.sequence_id}"
     if report is None:
         return f"{head} {len(entry.payload)} bytes that are no report"
+    part = f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else ""
     if "policies" in report:
-        return "\n".join([f"{head} {_policies_line(report)}", *_policy_lines(report)])
+        what = "changes of policies" if report["changes"] else "policies"
+        left_out = f", {report['left_out']:,} left out" if report["left_out"] else ""
+        lines = [f"{head} {what} of {report['broker']}{part}{left_out}"]
+        for key, value in report["policies"].items():
+            lines.append(f"    {key} {'deleted' if value is None else json.dumps(value)}")
+        return "\n".join(lines)
     peers = " ".join(f"{name}#{sequence}" for name, sequence in report["peers"].items())
     lines = [
-        f"{head} round {report['sequence']} of {report['broker']}, {report['period_ms']:g} ms"
-        + (f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else "")
+        f"{head} round {report['sequence']} of {report['broker']}, {report['period_ms']:g} ms{part}"
         + (", isolated" if report["isolated"] else "")
         + (f", {report['lost']:,} lost so far" if report["lost"] else "")
         + (f", peers {peers}" if peers else "")
@@ -166,18 +171,6 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     for row in report["rows"]:
         lines.extend(_row_lines(row))
     return "\n".join(lines)
-
-
-def _policies_line(report: dict[str, Any]) -> str:
-    what = "changes of policies" if report["changes"] else "policies"
-    part = f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else ""
-    left_out = f", {report['left_out']:,} left out" if report["left_out"] else ""
-    return f"{what} of {report['broker']}{part}{left_out}"
-
-
-def _policy_lines(report: dict[str, Any]) -> Iterator[str]:
-    for key, value in report["policies"].items():
-        yield f"    {key} {'deleted' if value is None else json.dumps(value)}"
 
 
 def _row_lines(row: dict[str, Any]) -> Iterator[str]:

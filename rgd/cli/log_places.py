@@ -38,6 +38,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 def ls(places: Places, *, as_json: AsJson = False) -> None:
     """List the segments of logs: indexes, times, sizes, and where they are."""
     from rgd.adapters.usagelog.inspecting import segments_at
+    from rgd.cli.table import print_columns
 
     found: list[SegmentFacts] = []
     faults = 0
@@ -51,28 +52,22 @@ def ls(places: Places, *, as_json: AsJson = False) -> None:
         for facts in found:
             print(json.dumps(asdict(facts)))
     elif found:
-        _print_table(found)
+        columns = ("log", "state", "first", "last", "from", "to", "bytes")
+        rows = [
+            (
+                one.log,
+                one.state,
+                str(one.first_index),
+                str(one.last_index),
+                shown_time(one.first_ms),
+                shown_time(one.last_ms),
+                f"{one.size:,}",
+            )
+            for one in found
+        ]
+        print_columns(columns, rows, text_columns=2)
     if faults:
         raise typer.Exit(1)
-
-
-def _print_table(found: list["SegmentFacts"]) -> None:
-    from rgd.cli.table import print_columns
-
-    columns = ("log", "state", "first", "last", "from", "to", "bytes")
-    rows = [
-        (
-            one.log,
-            one.state,
-            str(one.first_index),
-            str(one.last_index),
-            shown_time(one.first_ms),
-            shown_time(one.last_ms),
-            f"{one.size:,}",
-        )
-        for one in found
-    ]
-    print_columns(columns, rows, text_columns=2)
 
 
 def seek(
