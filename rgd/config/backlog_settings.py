@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from rgd.config.section import Section
-from rgd.config.values import Count, Flag, Millis, Name, Seconds
+from rgd.config.values import Count, Flag, Millis, Name, Seconds, Section
 from rgd.core.backlog.settings import BacklogSettings as CoreSettings
 from rgd.core.policies.model import BacklogAction, BacklogQuota
 from rgd.core.units import COUNT_MAX, NS_PER_S

@@ -9,7 +9,6 @@ A daemon reads the files again whenever it connects (`rgd.adapters.exchange.cred
 
 import os
 import stat
-from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -37,31 +36,24 @@ def check_credential_files(settings: Settings, faults: Faults) -> None:
     Raises:
         ConfigError: carries every fault.
     """
-    for name, words in _faults(settings):
-        faults.add(name, words)
+    for name in (*_SECRETS, *_PUBLIC):
+        path: Path | None = attrgetter(name)(settings)
+        if path is not None and (expected := _expected(path, is_secret=name in _SECRETS)):
+            faults.add(name, f"expected {expected}")
     faults.raise_if_any()
 
 
-def _faults(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name in (*_SECRETS, *_PUBLIC):
-        path: Path | None = attrgetter(name)(settings)
-        if path is None:
-            continue
-        try:
-            status = path.stat()
-        except OSError as exc:
-            yield name, f"expected a file that can be read, got {path}: {exc.strerror}"
-            continue
-        mode = stat.S_IMODE(status.st_mode)
-        if not stat.S_ISREG(status.st_mode):
-            yield name, f"expected a regular file, got {path}, which is none"
-        elif not os.access(path, os.R_OK):
-            yield (
-                name,
-                f"expected a file that can be read, got {path}: it may not be read by this user",
-            )
-        elif name in _SECRETS and mode & (stat.S_IROTH | stat.S_IWOTH):
-            yield (
-                name,
-                f"expected a file closed to others, got {path} with mode {mode:04o}; chmod o-rwx it",
-            )
+def _expected(path: Path, *, is_secret: bool) -> str | None:
+    """What such a file should be, and what this one is; None: it can be used."""
+    try:
+        status = path.stat()
+    except OSError as exc:
+        return f"a file that can be read, got {path}: {exc.strerror}"
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        return f"a regular file, got {path}, which is none"
+    if not os.access(path, os.R_OK):
+        return f"a file that can be read, got {path}: it may not be read by this user"
+    if is_secret and mode & (stat.S_IROTH | stat.S_IWOTH):
+        return f"a file closed to others, got {path} with mode {mode:04o}; chmod o-rwx it"
+    return None

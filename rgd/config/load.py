@@ -90,13 +90,11 @@ class _Layer:
             _settings_of(self.values)
         except ValidationError as exc:
             for error in exc.errors(include_url=False):
-                self._drop(".".join(map(str, error["loc"][:2])))
-
-    def _drop(self, key: str) -> None:
-        if key in self.values:
-            value = self.values.pop(key)
-            self.faulty.add(key)
-            self.wrong(key, f"expected {expectation(FIELDS[key])}, got {shown(value)}")
+                key = ".".join(map(str, error["loc"][:2]))
+                if key in self.values:
+                    value = self.values.pop(key)
+                    self.faulty.add(key)
+                    self.wrong(key, f"expected {expectation(FIELDS[key])}, got {shown(value)}")
 
 
 def load_settings(
@@ -160,13 +158,14 @@ def _settings_of(values: Mapping[str, object]) -> Settings:
 def _check_relations(settings: Settings, layers: list[_Layer], *, insecure: bool) -> None:
     faulty = set().union(*(layer.faulty for layer in layers))
     for relation in RELATIONS if insecure else (*RELATIONS, GUARDED):
-        if faulty.isdisjoint(relation.keys) and not relation.holds(settings):
+        values = relation.values(settings)
+        if faulty.isdisjoint(relation.keys) and not relation.test(*values):
             layer, key = next(
                 (layer, key) for layer in layers for key in relation.keys if key in layer.values
             )
             got = (
                 f"{key} {'not set' if value is None else value}"
-                for key, value in zip(relation.keys, relation.values(settings), strict=True)
+                for key, value in zip(relation.keys, values, strict=True)
             )
             layer.wrong(key, f"{relation.expected}; got {', '.join(got)}")
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from rgd.config.section import Section
 from rgd.config.values import (
     Flag,
     InterceptorNames,
     LogName,
     Millis,
     Seconds,
+    Section,
     Size,
     TierUrl,
 )

@@ -32,10 +32,6 @@ class Relation:
         """The values of its settings."""
         return tuple(attrgetter(key)(settings) for key in self.keys)
 
-    def holds(self, settings: Settings) -> bool:
-        """Whether these settings fulfil it."""
-        return self.test(*self.values(settings))
-
 
 def _is_same_folder(place: str | None, folder: Path) -> bool:
     found = None if place is None else folder_of(place)

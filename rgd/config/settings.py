@@ -15,7 +15,6 @@ from pydantic import Field
 
 from rgd.config.backlog_settings import BacklogSettings
 from rgd.config.log_settings import LogSettings
-from rgd.config.section import Section
 from rgd.config.values import (
     EMBEDDED,
     Address,
@@ -29,6 +28,7 @@ from rgd.config.values import (
     Number,
     Rounds,
     Seconds,
+    Section,
     Size,
     TableTopic,
     UsageTopic,

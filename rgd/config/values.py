@@ -19,7 +19,7 @@ from types import NoneType
 from typing import Annotated, Any, Final, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic.fields import FieldInfo
 
 from rgd.core.errors import InvalidName
@@ -43,6 +43,12 @@ EMBEDDED: Final = "embedded"
 INTERCEPTOR_ENTRY_POINTS: Final = "rgd_interceptors"
 #: Where Pulsar's interceptors are.
 INTERCEPTOR_PACKAGE: Final = "org.apache.pulsar.common.intercept."
+
+
+class Section(BaseModel):
+    """A group of settings; below each stands what it does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)
