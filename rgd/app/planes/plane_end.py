@@ -32,12 +32,6 @@ class LinkEnded(RgdError):
     """The gate's process has ended."""
 
 
-def _value(kind: int, value: Any) -> Any:
-    if kind == FAULT:
-        raise value
-    return value
-
-
 def _log_fault(error: Exception) -> None:
     _log.error("internal error", where="link", traceback=repr(error))
 
@@ -121,7 +115,10 @@ class PlaneEnd:
         answers = [self._answer() for _ in asks]
         # What came with the last of them is notes.
         self._take_notes()
-        return [_value(*answer) for answer in answers]
+        for kind, value in answers:
+            if kind == FAULT:
+                raise value
+        return [value for _, value in answers]
 
     def _answer(self) -> tuple[int, Any]:
         """The next answer, whose turn it is, and its kind."""

@@ -87,7 +87,7 @@ class PlaneRunner:
             code = await asyncio.to_thread(process.wait)
             watch.cancel()
         end.close()
-        return _how(code)
+        return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
     async def stop(self, timeout_s: float) -> None:
         """Wait until the plane has ended by itself, and kill it if it does not in time."""
@@ -151,7 +151,3 @@ class PlaneRunner:
             return self._backoff.next_s()
         self._backoff.reset()
         return 0.0
-
-
-def _how(code: int) -> str:
-    return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"

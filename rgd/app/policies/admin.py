@@ -8,7 +8,6 @@ daemon attaches a name to it, the attachment remains and charges nothing (`Polic
 from rgd.app.policies.source import Policies
 from rgd.core.errors import GroupInUse, UnknownGroup
 from rgd.core.policies.records import GROUP, Value
-from rgd.core.policies.snapshot import PolicySnapshot
 
 
 async def delete_group(policies: Policies, name: str) -> None:
@@ -23,7 +22,10 @@ async def delete_group(policies: Policies, name: str) -> None:
     def delete(known: Value) -> None:
         if known is None:
             raise UnknownGroup(name)
-        _require_unused(policies.snapshot(), name)
+        attached = policies.snapshot().attached_to(name)
+        for what, names in zip(("tenant", "namespace", "topic"), attached, strict=True):
+            if names:
+                raise GroupInUse(name, f"{what} {names[0]!r}")
 
     await policies.change(GROUP + name, delete)
 
@@ -42,14 +44,3 @@ async def attach(policies: Policies, key: str, group: str | None) -> None:
         return group
 
     await policies.change(key, attached)
-
-
-def _require_unused(snapshot: PolicySnapshot, group: str) -> None:
-    attached = snapshot.attached_to(group)
-    for what, names in (
-        ("tenant", attached.tenants),
-        ("namespace", attached.namespaces),
-        ("topic", attached.topics),
-    ):
-        if names:
-            raise GroupInUse(group, f"{what} {names[0]!r}")

@@ -5,7 +5,7 @@ Law: only this module assembles a source; the source's own module has its behavi
 
 import secrets
 from functools import partial
-from typing import Final, assert_never
+from typing import Final
 
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
@@ -107,12 +107,9 @@ def _pulsar_admin(
 
 def patience_ns(settings: Settings) -> int:
     """How long daemons may differ in their policies without an alarm, because a change takes time."""
-    match settings.policies.source:
-        case PoliciesSource.FILE:
-            return 0
-        case PoliciesSource.PULSAR_ADMIN:
-            return PATIENCE_POLLS * settings.policies.poll_ms * NS_PER_MS
-        case PoliciesSource.TABLE:
-            return TABLE_PATIENCE_S * NS_PER_S
-        case _:
-            assert_never(settings.policies.source)
+    by_source = {
+        PoliciesSource.FILE: 0,
+        PoliciesSource.PULSAR_ADMIN: PATIENCE_POLLS * settings.policies.poll_ms * NS_PER_MS,
+        PoliciesSource.TABLE: TABLE_PATIENCE_S * NS_PER_S,
+    }
+    return by_source[settings.policies.source]

@@ -71,7 +71,8 @@ class Keeping:
         # Copied on the loop, where nothing changes it meanwhile, and encoded in the thread.
         records = self._known()
         try:
-            await asyncio.to_thread(self._kept.store, _encoded(records))
+            encoded = ((one.key, encode_policy(one)) for one in records if one.revision)
+            await asyncio.to_thread(self._kept.store, encoded)
         except NotKept as error:
             self._is_changed.set()
             if self.trouble is None:
@@ -102,7 +103,3 @@ def _decoded(stored: Iterable[tuple[str, bytes]], refusals: Refusals) -> Iterato
             yield decode_policy(key, value)
         except WireError as error:
             refusals.add(key, str(error))
-
-
-def _encoded(records: Iterable[PolicyRecord]) -> Iterator[tuple[str, bytes]]:
-    return ((record.key, encode_policy(record)) for record in records if record.revision)

@@ -47,9 +47,6 @@ class Refusals:
 
 def shown(text: str) -> str:
     """An untrusted text, truncated, with control characters escaped."""
-    cut = (
-        text
-        if len(text) <= LOGGED_CHARS_MAX
-        else f"{text[:LOGGED_CHARS_MAX]}... ({len(text)} characters)"
-    )
-    return cut.encode("unicode_escape").decode("ascii")
+    if len(text) > LOGGED_CHARS_MAX:
+        text = f"{text[:LOGGED_CHARS_MAX]}... ({len(text)} characters)"
+    return text.encode("unicode_escape").decode("ascii")

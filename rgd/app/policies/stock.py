@@ -150,7 +150,9 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
         except StockError as error:
             self._tell_down(error)
         else:
-            self._tell_up()
+            if self._is_down:
+                self._is_down = False
+                _log.info("reads policies from Pulsar again")
             try:
                 await self._take(reading, on_snapshot)
             except Exception:
@@ -211,11 +213,6 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
             _log.warning(
                 "cannot read policies from Pulsar", reason=str(error), in_force=self._in_force
             )
-
-    def _tell_up(self) -> None:
-        if self._is_down:
-            self._is_down = False
-            _log.info("reads policies from Pulsar again")
 
     def _tell_faults(self, faults: Mapping[str, str]) -> None:
         fresh = [what for what in faults if what not in self._faulty]

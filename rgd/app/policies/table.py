@@ -34,7 +34,7 @@ from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.backoff import Backoff
-from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, Value, records_of
+from rgd.core.policies.records import KEYS_MAX, Change, Value, records_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, ExchangeError, PolicyStore
 from rgd.ports.policies import PoliciesKept
@@ -92,7 +92,10 @@ class TablePolicies:
         self._ledger = Ledger(seeds, known or ())
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
         self._snapshot = self._ledger.snapshot() if known or seed is None else seed
-        self._in_force = _in_force(known, seed)
+        #: A description of the policies in force.
+        self._in_force = "nothing" if seed is None else "the groups file"
+        if known is not None:
+            self._in_force = "what an earlier run knew last"
         #: Whether the table was ever read, by this run or an earlier one, or there is a groups file.
         self.is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
@@ -359,13 +362,6 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         task.cancel()
     if ended is not None:
         raise ended
-
-
-def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicySnapshot | None) -> str:
-    """A description of the policies in force at a start without the table."""
-    if known is not None:
-        return "what an earlier run knew last"
-    return "nothing" if seed is None else "the groups file"
 
 
 def _shown(key: str, value: Value) -> str | None:

@@ -42,7 +42,6 @@ class Writing:
         self._read_back_s = read_back_s
         #: By key, one at a time.
         self._unread: dict[str, _Written] = {}
-        self._putting: set[asyncio.Task[None]] = set()
         self._puts = asyncio.Semaphore(PUTS_MAX)
         #: Outcomes of waiting callers that are not delivered yet.
         self._answers: list[tuple[_Written, bool]] = []
@@ -67,8 +66,7 @@ class Writing:
         answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
         self._unread[record.key] = _Written(record.revision, value, answer)
         putting = asyncio.get_running_loop().create_task(self.put(record.key, value))
-        self._putting.add(putting)
-        putting.add_done_callback(self._on_put)
+        putting.add_done_callback(_note_put)
         try:
             async with asyncio.timeout(self._read_back_s):
                 # A record that was read back counts as acknowledged.
@@ -113,7 +111,7 @@ class Writing:
             if not written.answer.done():
                 written.answer.set_result(None)
 
-    def _on_put(self, putting: asyncio.Task[None]) -> None:
-        self._putting.discard(putting)
-        if not putting.cancelled():
-            putting.exception()  # whoever waited got it, if anybody still did
+
+def _note_put(putting: asyncio.Task[None]) -> None:
+    if not putting.cancelled():
+        putting.exception()  # whoever waited got it, if anybody still did
