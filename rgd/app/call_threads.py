@@ -19,13 +19,7 @@ _Result = TypeVar("_Result")
 
 
 class CallThreadBusy(Unavailable):
-    """Too many calls wait for their turn already."""
-
-    transient = True
-
-
-class CallThreadTimeout(Unavailable):
-    """A call did not end in time; it may still be going on."""
+    """Too many calls wait for their turn already, or one did not end in time; it may still be going on."""
 
     transient = True
 
@@ -62,7 +56,7 @@ class CallThread:
         """Do `work` in the thread.
 
         Raises:
-            CallThreadBusy, CallThreadTimeout, CallThreadClosed: it was not done, or it is not known whether it will be.
+            CallThreadBusy, CallThreadClosed: it was not done, or it is not known whether it will be.
             Exception: what `work` raises.
         """
         if self._is_closed:
@@ -77,7 +71,7 @@ class CallThread:
             async with asyncio.timeout(self._timeout_s):
                 return await answer
         except TimeoutError as error:
-            raise CallThreadTimeout(
+            raise CallThreadBusy(
                 f"{self._what}: expected an answer within {self._timeout_s:g} s, got none; come back"
             ) from error
 

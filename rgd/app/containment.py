@@ -174,9 +174,6 @@ def _leaves(error: Exception) -> Iterator[Exception]:
 
 def _innermost(error: BaseException) -> tuple[str, int]:
     """File and line of where it was raised."""
-    trace = error.__traceback__
-    if trace is None:
-        return "", 0
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_frame.f_code.co_filename, trace.tb_lineno
+    walked = traceback.walk_tb(error.__traceback__)
+    places = [(frame.f_code.co_filename, line) for frame, line in walked]
+    return places[-1] if places else ("", 0)

@@ -37,7 +37,8 @@ class History:
         self._values[at] = np.nan
         for key, row in rows:
             values = self._values[at, self._column(key)]
-            values[:] = (row.quota, row.wanted, row.admitted, _number(row.lowest))
+            lowest = np.nan if row.lowest is None else row.lowest
+            values[:] = (row.quota, row.wanted, row.admitted, lowest)
 
     def of(self, key: RowKey) -> HistoryView | None:
         """The points of a row since it was shown for the first time; None: it never was."""
@@ -65,7 +66,3 @@ class History:
             self._values[:, column] = np.nan
         self._columns[key] = column
         return column
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else value

@@ -91,7 +91,12 @@ def assemble(
     """Assemble what `make` makes of a core, its parts and the cluster's name; nothing is opened yet."""
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
-    exposition = _exposition(settings)
+    backlog = settings.backlog
+    exposition = Exposition(
+        cluster=settings.cluster,
+        topic_bounds=topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max),
+        split_partitions=backlog.splitTopicAndPartitionIndexLabel,
+    )
     usage_log = _usage_log(settings, folder, clock) if settings.log.enabled else None
     prepare = prepare_exchange(settings, settings.exchange.topic)
     keeper = None if usage_log is None else log_keeper(settings, folder, usage_log, clock)
@@ -125,7 +130,7 @@ def assemble(
     if usage_log is not None:
         # The log has counted it.
         usage_log.on_fault = partial(daemon.errors.note, "record")
-    by_topic = settings.backlog.exposeTopicLevelMetricsInPrometheus
+    by_topic = backlog.exposeTopicLevelMetricsInPrometheus
     exposition.also(Telemetry(daemon, by_topic=by_topic).samples)
     for part in (BacklogTelemetry(daemon, by_topic=by_topic), keeper, poller, daemon.stock):
         if part is not None:
@@ -135,16 +140,6 @@ def assemble(
 
 def _known_peers(settings: Settings) -> KnownPeers:
     return KnownPeers(log_folder(settings.log.dir, settings.broker.name) / "peers.json")
-
-
-def _exposition(settings: Settings) -> Exposition:
-    """The page of figures, none on it yet."""
-    backlog = settings.backlog
-    return Exposition(
-        cluster=settings.cluster,
-        topic_bounds=topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max),
-        split_partitions=backlog.splitTopicAndPartitionIndexLabel,
-    )
 
 
 def core_settings(

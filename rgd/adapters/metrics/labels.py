@@ -14,17 +14,9 @@ from typing import Final
 
 OTHER: Final = "other"
 
-#: A group has up to 50 series, which a scrape writes out one by one; the series of the others are added up.
-GROUPS_MAX: Final = 1000
-BROKERS_MAX: Final = 500
-CURSORS_MAX: Final = 64
-
-#: Most values of each label that have series of their own.
-BOUNDS: Final = {
-    "group": GROUPS_MAX,
-    "broker": BROKERS_MAX,
-    "cursor": CURSORS_MAX,
-}
+#: Most values of each label that have series of their own. A group has up to 50 series, which a scrape writes out one
+#: by one; the series of the others are added up.
+BOUNDS: Final = {"group": 1000, "broker": 500, "cursor": 64}
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings
 #: are `backlog.metrics_topics_max` and `.metrics_subscriptions_max`.

@@ -140,12 +140,16 @@ class Cluster:
             for daemon, load in zip(self.daemons, self.loads, strict=True):
                 load.start(daemon.base)
         except BaseException:
-            await self.close()
+            await self.__aexit__()
             raise
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        await self.close()
+        """End every process, the exchange last."""
+        for load in self.loads:
+            await load.stop()
+        await asyncio.gather(*(daemon.stop() for daemon in self.daemons))
+        await self._embedded.stop()
 
     async def wait_until_live(self) -> None:
         """Return once every daemon knows its shares."""
@@ -154,10 +158,3 @@ class Cluster:
                 async with DaemonClient(daemon.base) as client:
                     while not await client.is_ready():  # noqa: ASYNC110 - another process gets ready
                         await asyncio.sleep(0.05)
-
-    async def close(self) -> None:
-        """End every process, the exchange last."""
-        for load in self.loads:
-            await load.stop()
-        await asyncio.gather(*(daemon.stop() for daemon in self.daemons))
-        await self._embedded.stop()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
 from rgd.app.demo.cluster import Cluster, DemoFailed
-from rgd.app.demo.plan import BROKERS, GROUP, PHASES, QUOTA, Change, Phase
+from rgd.app.demo.plan import BROKERS, GROUP, PHASES, Change, Phase
 from rgd.app.demo.verdict import PhaseVerdict, judge
 
 #: How often the state is shown.
@@ -103,16 +103,12 @@ async def _wait_until_forgotten(cluster: Cluster, name: str) -> None:
         async with asyncio.timeout(EXPIRY_TIMEOUT_S):
             for daemon in cluster.daemons[:-1]:
                 async with DaemonClient(daemon.base) as client:
-                    while name in await _names(client):  # noqa: ASYNC110 - other processes notice
+                    while name in {one["broker"] for one in await client.brokers()}:  # noqa: ASYNC110 - other processes notice
                         await asyncio.sleep(0.05)
     except TimeoutError as error:
         raise DemoFailed(
             f"{name} was killed and {EXPIRY_TIMEOUT_S:g} s later still counts"
         ) from error
-
-
-async def _names(client: DaemonClient) -> set[str]:
-    return {view["broker"] for view in await client.brokers()}
 
 
 async def _look(cluster: Cluster, phase: Phase, second: int) -> Snapshot:
@@ -122,8 +118,7 @@ async def _look(cluster: Cluster, phase: Phase, second: int) -> Snapshot:
         # The newest may still wait for their answers.
         wanted, admitted = load.tally.rates(now_ms - 1300, now_ms - 300)
         lines.append(Line(GROUP, daemon.name, wanted, admitted, await _share_of(daemon.base)))
-    quota = phase.quota if phase.change is not Change.NOTHING else QUOTA
-    return Snapshot(phase.name, second, quota, tuple(lines))
+    return Snapshot(phase.name, second, phase.quota, tuple(lines))
 
 
 async def _share_of(base: str) -> float | None:

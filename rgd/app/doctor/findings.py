@@ -67,21 +67,18 @@ class Report:
         return isinstance(self.seen, Seen)
 
     def ok(self, text: str) -> None:
-        self._add(State.OK, text)
+        self.findings.append(Finding(self.check, State.OK, text))
 
     def warning(self, text: str) -> None:
-        self._add(State.WARNING, text)
+        self.findings.append(Finding(self.check, State.WARNING, text))
 
     def fault(self, text: str) -> None:
-        self._add(State.FAULT, text)
+        self.findings.append(Finding(self.check, State.FAULT, text))
 
     def refused(self, error: RgdError) -> None:
         """Note an error as one fault, or as several."""
         for one in error.faults if isinstance(error, ConfigError) else (error,):
             self.fault(str(one))
-
-    def _add(self, state: State, text: str) -> None:
-        self.findings.append(Finding(self.check, state, text))
 
 
 #: Looks at one thing; an `RgdError` or `OSError` that it raises is a fault. One that blocks is no coroutine.
