@@ -119,8 +119,7 @@ def shares(
     if quota_bytes is not None:
         size = _Dimension.of(quota_bytes, [share.bytes for share in shares_milli])
     if as_json:
-        result = {"policy": policy.value, **messages.as_json()}
-        print(json.dumps(result if size is None else {**result, "bytes": size.as_json()}))
+        _print_json(policy, messages, size)
     else:
         _print_table(policy, rows, messages, size, rates=columns)
 
@@ -246,6 +245,11 @@ def _wanted_and_admitted(
     """Use one of the two for both where the other is absent."""
     wanted, admitted = (columns[flag] for flag in flags)
     return wanted or admitted, admitted or wanted
+
+
+def _print_json(policy: SharePolicyName, messages: _Dimension, size: _Dimension | None) -> None:
+    result = {"policy": policy.value, **messages.as_json()}
+    print(json.dumps(result if size is None else {**result, "bytes": size.as_json()}))
 
 
 def _print_table(
