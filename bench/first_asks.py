@@ -28,7 +28,7 @@ from typing import Final
 
 import uvloop
 
-from bench.harness import Figures, run
+from bench.harness import Figures, groups_file, run
 from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from bench.reads import Load, pin, quantiles
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
@@ -54,9 +54,7 @@ async def serve(options: argparse.Namespace) -> None:
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)
-    groups = options.folder / "groups.yaml"
-    lines = (f"  {name(one)}: {{publish: {{messages: 1000}}}}\n" for one in range(options.groups))
-    groups.write_text("groups:\n" + "".join(lines))
+    groups = groups_file(options.folder, map(name, range(options.groups)))
     overrides = {
         "broker.name": "broker-1",
         "http.listen": "127.0.0.1:0",

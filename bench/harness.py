@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +48,15 @@ def go_first() -> None:
     """
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def groups_file(folder: Path, groups: Iterable[str]) -> Path:
+    """A groups file in a folder, which is made where it is not there, with a limit for each group."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "groups.yaml"
+    lines = (f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in groups)
+    file.write_text("groups:\n" + "".join(lines))
+    return file
 
 
 def run(

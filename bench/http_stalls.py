@@ -27,7 +27,7 @@ from typing import Final
 
 import uvloop
 
-from bench.harness import Figures, run
+from bench.harness import Figures, groups_file, run
 from rgd.app.door_wiring import http_settings
 from rgd.app.process import tune_interpreter
 from rgd.app.traffic import Traffic
@@ -97,9 +97,7 @@ async def serve(groups: int = GROUPS, **more: object) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "groups.yaml"
-        lines = (f"  {name(number)}: {{publish: {{messages: 1000}}}}\n" for number in range(groups))
-        file.write_text("groups:\n" + "".join(lines))
+        file = groups_file(Path(folder), map(name, range(groups)))
         overrides = {
             "broker.name": "broker-1",
             "http.listen": "127.0.0.1:0",

@@ -47,12 +47,11 @@ class Day:
 
     def __init__(self, root: Path, *, has_tier: bool) -> None:
         self.folder = root / "log" / "broker-1"
-        # Those of `log.local_bytes` and `log.retention_s`.
-        limits = Limits(local_bytes=LOCAL_BYTES, retention_ms=30 * 86_400_000)
         self.now = Nanos(0)
         self.log = SegmentedLog(
             self.folder,
-            UsageLogSettings(limits=limits),
+            # What `log.retention_s` is unless it is set.
+            UsageLogSettings(limits=Limits(local_bytes=LOCAL_BYTES, retention_ms=30 * 86_400_000)),
             broker="broker-1",
             clock=lambda: self.now,
             on_alarm=stop,

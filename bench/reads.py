@@ -65,7 +65,6 @@ BROKERS_A_GROUP: Final = 5
 PROBES_PER_S: Final = 400
 ITEMS: Final = 1_000
 SETTLE_S: Final = 6.0
-UP_TIMEOUT_S: Final = 120
 
 #: What stands for the variable parts of the routes' paths.
 PARTS: Final = {

@@ -30,7 +30,7 @@ from typing import BinaryIO, Final
 import numpy as np
 import psutil
 
-from bench.harness import Figures, go_first, run
+from bench.harness import Figures, go_first, groups_file, run
 from bench.rounds import BROKERS, OWN_GROUPS, Bench
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
@@ -223,15 +223,6 @@ def daemon(
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(READY_TIMEOUT_S)
-
-
-def groups_file(folder: Path, groups: Sequence[str]) -> Path:
-    """A groups file in a folder, with a limit for each group."""
-    folder.mkdir(exist_ok=True)
-    file = folder / "groups.yaml"
-    lines = [f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in groups]
-    file.write_text("groups:\n" + "".join(lines))
-    return file
 
 
 def _move(process: psutil.Process, cores: Iterable[int]) -> None:

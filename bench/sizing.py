@@ -19,7 +19,7 @@ from typing import Final
 import psutil
 
 from bench import rounds_http
-from bench.harness import Figures, run
+from bench.harness import Figures, groups_file, run
 from bench.rounds import Bench
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 
@@ -31,7 +31,7 @@ async def case(
     folder: Path, groups: Sequence[str], seconds: float, per_s: int = 1, *, beside: bool = False
 ) -> dict[str, float]:
     """Memory after the start and in use, and cores, of a daemon of its own."""
-    file = rounds_http.groups_file(folder, groups)
+    file = groups_file(folder, groups)
     broker = EmbeddedBroker(folder / "broker")
     url = await broker.ensure()
     try:

@@ -36,9 +36,9 @@ def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> st
     return f"{'-' if units < 0 else ''}{_plain(size, 2)}{prefix}B"
 
 
-def count(number: int, what: str) -> str:
-    """So many of something."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def count(number: int, one: str, several: str = "") -> str:
+    """So many of something, in words; several of them have an s unless it is given."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def _plain(units: float, digits: int = 1) -> str:

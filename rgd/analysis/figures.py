@@ -68,8 +68,3 @@ def _short(value: float) -> str:
     if abs(value) >= 100 or value == round(value):
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
-
-
-def count(number: int, one: str, several: str = "") -> str:
-    """A number of things: `1 broker`, `2 brokers`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"

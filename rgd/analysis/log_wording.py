@@ -10,8 +10,9 @@ from typing import Final
 
 from rgd.analysis.asked import ALWAYS
 from rgd.analysis.clocks import ClockError
-from rgd.analysis.figures import ahead, clock, count, moment, span
+from rgd.analysis.figures import ahead, clock, moment, span
 from rgd.analysis.log_facts import LogFacts
+from rgd.text import count
 
 #: Most brokers, silences and kills that one sentence names; `summary.json` lists more.
 NAMED_MAX: Final = 5

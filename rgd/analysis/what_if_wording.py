@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rgd.analysis.figures import NOTHING, amount, count, percent, ratio, span
+from rgd.analysis.figures import NOTHING, amount, percent, ratio, span
 from rgd.analysis.findings import Finding
 from rgd.analysis.scenarios import AS_LOGGED
+from rgd.text import count
 
 LOGGED: Final = "the log"
 

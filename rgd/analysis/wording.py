@@ -9,7 +9,6 @@ from rgd.analysis.figures import (
     NOTHING,
     amount,
     clock,
-    count,
     moment,
     percent,
     ratio,
@@ -18,6 +17,7 @@ from rgd.analysis.figures import (
 )
 from rgd.analysis.findings import STARVED_BELOW, Finding, worst_first
 from rgd.analysis.log_facts import LogFacts
+from rgd.text import count
 
 #: A column of figures: its heading, the key under which a finding has the figure, and the text for a finding.
 Column = tuple[str, str, Callable[[Finding], str]]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rgd.cli.report import TIME, Master, progress_line, time_range
-from rgd.text import printable
+from rgd.text import count, printable
 
 
 def convert(
@@ -32,7 +32,6 @@ def convert(
 ) -> None:
     """Convert logs to Parquet, by day: usage, refusals by level, rounds, policies, segments."""
     from rgd.analysis.convert import convert_logs
-    from rgd.analysis.figures import count
 
     within = time_range(from_time, to_time)
     with progress_line() as tell:
