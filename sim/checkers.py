@@ -291,7 +291,7 @@ def _disagreement(
         rows.append(
             [(rates.messages, rates.bytes)[dimension] or 0 for _, rates in sorted(view.items())]
         )
-    apart = float(np.ptp(np.array(rows), axis=0).max()) if views[0] else 0.0
+    apart = float(np.ptp(np.array(rows), axis=0).max()) if any(rows) else 0.0
     if apart <= _AGREED_WITHIN * quota:
         return None
     return f"two differ by {apart / MILLI:.3f} about one broker's share"

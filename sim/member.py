@@ -145,7 +145,7 @@ class CoreBrain:
         if self.broker.mode is not Mode.LIVE or phase != Phase.WARM:
             return None
         if sharing.has_marks:
-            # Its map is ahead of its share for as long as slices rest, some microseconds.
+            # Its map is ahead of some share for as long as slices rest, some microseconds.
             return None
         return self.broker.shares(key)
 

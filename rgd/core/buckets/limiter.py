@@ -4,7 +4,7 @@ Laws: all levels apply and the most stringent wins. Nothing is taken
 from any bucket unless the whole request is granted, or the part of it if the
 caller accepts a part. Each distinct group of topic, namespace and tenant is
 charged once. A shadow group counts what it would refuse and refuses nothing.
-If an exception is raised, nothing is taken, because its caller gets no answer.
+If an exception is raised, nothing stays taken from a level that decides, because its caller gets no answer.
 
 This is the fast path: plain calls, no events. `rgd.core.broker.sharing` computes a group's share
 and puts it in force here. `refusal` handles refusals and parts.

@@ -25,7 +25,7 @@ from rgd.core.policies.model import GroupKey
 #: The slot id of a group that has no slot.
 NO_SLOT: Final = -1
 
-#: The columns by slot id, and what they have for slots that were never assigned.
+#: The columns by slot id, and what they have for slots that nobody has.
 _COLUMNS: Final = {
     "hashes": 0,
     "name_hashes": 0,
@@ -78,7 +78,7 @@ class GroupIndex:
         return int(np.count_nonzero(self.is_unknown))
 
     def keep(self, keeper: object, columns: Mapping[str, int]) -> None:
-        """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries have these values.
+        """Have columns by slot id, arrays that are attributes of `keeper`, grow with the slots; new entries, and those of slots that are freed, have these values.
 
         An array is replaced when it grows, so nobody may hold one over a call that gives slots.
         """
