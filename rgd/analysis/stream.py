@@ -34,8 +34,9 @@ from rgd.analysis.discovery import Manifests, Segment, find_segments
 from rgd.analysis.errors import DataLost
 from rgd.analysis.partitions import SegmentPartition, read_partition
 from rgd.errors import ConfigError, Fault
-from rgd.storage.headers import walk
+from rgd.storage.headers import read_found, walk
 from rgd.storage.marks import true_marks
+from rgd.wire.segment import Stored
 
 #: By log, the index of the next entry to read.
 Offset = dict[str, int]
@@ -142,9 +143,14 @@ def _next_index(segment: Segment) -> int:
         return segment.manifest.last_index + 1
     source = segment.ranges()
     marks = true_marks(source, segment.marks())
-    following = segment.first_index
-    for header in walk(source, marks[-1].offset if marks else 0):
-        following = (following if header.index is None else header.index) + 1
+    offset, following = marks[-1].offset if marks else 0, segment.first_index
+    indexes = [header.index for header in walk(source, offset)]
+    if None in indexes:
+        # As a batch counts them: whole entries, where a header may be that of a damaged one.
+        found = read_found(source, offset)
+        indexes = [one.entry.index for one in found if isinstance(one, Stored)]
+    for index in indexes:
+        following = (following if index is None else index) + 1
     return following
 
 

@@ -83,6 +83,7 @@ class LogMaker:
         self.sequence = 0
         self.index = 0
         self._has_broker_metadata = has_broker_metadata
+        self.has_index = True
         self.totals: dict[tuple[str, Kind], list[float]] = {}
         self._stored: list[bytes] = []
         self._uptime_ms = 5_000_000
@@ -175,7 +176,7 @@ class LogMaker:
         clock_ms = self.now_ms + self.clock_ahead_ms
         # The writer's law: broker time never runs backwards within a log.
         self._stamped_ms = max(self._stamped_ms, clock_ms)
-        stamp = BrokerEntryMetadata(self._stamped_ms, self.index)
+        stamp = BrokerEntryMetadata(self._stamped_ms, self.index if self.has_index else None)
         entry = Entry(
             producer_name=self.broker,
             sequence_id=self.index,

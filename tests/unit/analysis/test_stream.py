@@ -224,6 +224,25 @@ def test_entries_without_a_broker_index_are_counted(tmp_path: Path) -> None:
     assert [[row[4] for row in batch] for batch in read] == [[20, 40], [60, 80, 100]]
 
 
+def test_damage_in_a_log_of_times_without_indexes_hides_no_later_entry(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "b1")
+    maker.has_index = False
+    log, source = str(tmp_path), stream(tmp_path)
+    maker.rounds(2, GOLD)
+    maker.put_again(maker.take_back()[:-1] + b"?")
+    maker.rounds(2, GOLD)
+    maker.flush()
+    first = newest(source, {log: 0})
+    maker.rounds(2, GOLD)
+    maker.flush()
+    second = newest(source, first)
+
+    assert (first, second) == ({log: 3}, {log: 5})
+    read = [batch_of(source, *pair) for pair in pairwise([{log: 0}, first, second])]
+    # The damage comes behind the three whole entries.
+    assert [[row[5] for row in batch] for batch in read] == [[False] * 3 + [True], [False] * 2]
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
