@@ -255,7 +255,7 @@ class Connection(Guarded):
             self._work.cancel()
         self._body.free()
 
-    # What the guard and the server call.
+    # What its limits and the server call.
 
     @override
     def force_close(self) -> None:

@@ -51,7 +51,7 @@ HEADS_KEPT: Final = 8
 HEAD_KEPT_BYTES: Final = 1 << 10
 HEAD_KEPT_HEADERS: Final = 16
 
-#: Least time between two notes to the guard that a connection asked: the precision of the order in which idle ones are closed.
+#: Least time between two notes that a connection asked: the precision of the order in which idle ones are closed.
 NOTED_S: Final = 0.1
 
 #: What the operating system buffers of a stream's messages, in bytes; Linux takes twice as many.
