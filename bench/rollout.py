@@ -159,9 +159,9 @@ def _figures(
         "stop_s": round(max(ended - told for told, ended, _ in moments), 2),
         "start_s": round(max(back - ended for _, ended, back in moments), 2),
         "without_s": round(max(back - told for told, _, back in moments), 2),
-        "admitted_5s_max": round(max(judged, default=float("nan")), 3),
-        "admitted_5s_min": round(min(judged, default=float("nan")), 3),
-        "others_5s_min": round(min(others, default=float("nan")), 3),
+        "admitted_5s_max": round(max(judged), 3),
+        "admitted_5s_min": round(min(judged), 3),
+        "others_5s_min": round(min(others), 3),
         "windows_unjudged": len(sums) - len(judged),
     }
 

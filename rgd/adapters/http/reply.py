@@ -1,6 +1,6 @@
 """What a call is asked with and what it answers, without knowing the HTTP library.
 
-`server` makes a `Call` of a request and a response of a `Reply`; everything in
+`fast_lane` and `plane` make a `Call` of a request, and `fast_lane` sends a `Reply`; everything in
 between handles these two, so it can be tested by calling it.
 """
 
@@ -12,6 +12,7 @@ import msgspec
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
 
+#: Plain dictionaries, because they cross between processes; nobody writes to them.
 NO_HEADERS: Final[Mapping[str, str]] = {}
 NO_QUERY: Final[Mapping[str, str]] = {}
 

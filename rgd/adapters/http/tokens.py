@@ -4,7 +4,7 @@ Law: a token is kept as its SHA-256 digest only, compared in constant time with
 every known one, and never shown: not in a log, not in an error, not in a repr.
 
 `query` may ask, `read` may look, `admin` may do everything. Reading the file of
-tokens is `rgd.config`'s business; asking for a scope is `server`'s.
+tokens is `rgd.config`'s business; asking for a scope is `gate`'s.
 """
 
 import hmac
