@@ -3,29 +3,28 @@
     python bench/backlog.py [--json] [--topics 100000]
 
 The check alone is the core's: `BacklogStore.work` until the check has ended, every topic with 3
-subscriptions and 4 ledgers, a third of them over a quota that evicts. Then a whole daemon
-(`bench.http_stalls`) in a process of its own is pushed as many topics, and checks them while a caller
-asks single questions; and another one is scraped that has 10,000 subscriptions. Stalls are the longest
-that the event loop was held, in processor time.
+subscriptions and 4 ledgers, a third of them over a quota that evicts. Then a whole daemon (`rgd serve` on the
+embedded broker, on a core of its own where there are two) is pushed as many topics, and checks them while a caller
+asks single questions; and another one is scraped that has 10,000 subscriptions.
 """
 
 import argparse
+import asyncio
 import contextlib
 import gc
 import http.client
 import json
-import subprocess
-import threading
+import os
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
-import uvloop
-
-from bench.harness import Figures, run
-from bench.http_stalls import Daemon, daemon, name, serve
-from bench.reads import pin, quantiles
+from bench.harness import Figures, groups_file, run
+from bench.rounds_http import OTHER_CORES, Callers, daemon
+from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.app.process import GC_THRESHOLDS
 from rgd.core.backlog.model import Ledger, Position, Source, SubscriptionBacklog, TopicBacklog
 from rgd.core.backlog.settings import BacklogSettings
@@ -39,8 +38,9 @@ LIMIT_BYTES: Final = 350
 LEDGERS: Final = tuple(
     Ledger(number, 100, 100, None if number == 4 else READ_MS - 60_000) for number in (1, 2, 3, 4)
 )
-GROUPS: Final = 100
-PUSHED_AT_ONCE: Final = 1_000
+GROUPS: Final = tuple(f"group-{number:03}" for number in range(100))
+#: 200 kB, within `http.body_max_bytes`.
+PUSHED_AT_ONCE: Final = 400
 SCRAPED_TOPICS: Final = 3_334
 CHECKS: Final = 5
 CHECK: Final = "/admin/v2/brokers/backlog-quota-check"
@@ -112,7 +112,17 @@ def items(topics: int) -> Iterator[dict[str, object]]:
         }
 
 
-def push(running: Daemon, topics: int) -> float:
+def call(port: int, method: str, path: str, body: bytes | None = None) -> bytes:
+    """Call; what was answered."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
+        client.request(method, path, body)
+        response = client.getresponse()
+        if response.status >= 400:
+            raise SystemExit(f"{path}: {response.status}")
+        return response.read()
+
+
+def push(port: int, topics: int) -> float:
     """Push topics in arrays; topics a second."""
     left = items(topics)
     bodies = []
@@ -120,104 +130,84 @@ def push(running: Daemon, topics: int) -> float:
         bodies.append(json.dumps(part).encode())
     begun = time.perf_counter()
     for body in bodies:
-        running.call("POST", "/v1/backlog", body)
+        call(port, "POST", "/v1/backlog", body)
     return topics / (time.perf_counter() - begun)
 
 
-class Caller:
-    """Asks single questions all the time, and measures."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._is_over = threading.Event()
-        self.took_ns: list[int] = []
-        self._thread = threading.Thread(target=self._ask, daemon=True)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        client = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        with contextlib.closing(client):
-            while not self._is_over.wait(0.001):
-                begun = time.perf_counter_ns()
-                client.request("POST", "/v1/acquire", b'{"group":"%s"}' % name(1).encode())
-                client.getresponse().read()
-                self.took_ns.append(time.perf_counter_ns() - begun)
-
-    def end(self) -> None:
-        """Stop."""
-        self._is_over.set()
-        self._thread.join()
+@contextlib.asynccontextmanager
+async def running() -> AsyncIterator[int]:
+    """The port of a daemon that evicts."""
+    settings = {
+        "RGD_BACKLOG__BACKLOGQUOTADEFAULTLIMITBYTES": str(LIMIT_BYTES),
+        "RGD_BACKLOG__BACKLOGQUOTADEFAULTRETENTIONPOLICY": str(BacklogAction.EVICT),
+        # Pushed once, and kept while checks are measured.
+        "RGD_BACKLOG__STALE_AFTER_S": "86400",
+    }
+    with tempfile.TemporaryDirectory() as kept:
+        folder = Path(kept)
+        broker = EmbeddedBroker(folder / "broker")
+        url = await broker.ensure()
+        try:
+            with daemon(folder, url, groups_file(folder, GROUPS), settings=settings) as (port, _):
+                await asyncio.sleep(1)
+                yield port
+        finally:
+            await broker.stop()
 
 
-def beside_checks(topics: int) -> dict[str, float]:
+def beside_checks(port: int, topics: int) -> dict[str, float]:
     """Checks of a whole daemon, and what a caller notices."""
-    with daemon(__file__, stderr=subprocess.DEVNULL) as running:
-        time.sleep(1)
-        figures: dict[str, float] = {"push_topics_per_s": round(push(running, topics))}
-        caller = Caller(running.port)
-        time.sleep(2)
-        caller.took_ns.clear()
-        running.longest_ms()
-        time.sleep(3)
-        figures |= quantiles("alone", caller.took_ns)
-        figures["stall_alone_ms"] = running.longest_ms()
-        caller.took_ns.clear()
-        begun = time.perf_counter()
-        for _ in range(CHECKS):
-            running.call("GET", CHECK)
-        figures["check_wall_s"] = round((time.perf_counter() - begun) / CHECKS, 2)
-        figures |= quantiles("checked", caller.took_ns)
-        figures["stall_checked_ms"] = running.longest_ms()
-        caller.end()
+    figures: dict[str, float] = {"push_topics_per_s": round(push(port, topics))}
+    callers = Callers(port, [b'{"group":"%s"}' % group.encode() for group in GROUPS])
+    time.sleep(2)
+    callers.begin()
+    time.sleep(3)
+    figures |= callers.figures("alone")
+    callers.begin()
+    begun = time.perf_counter()
+    for _ in range(CHECKS):
+        call(port, "GET", CHECK)
+    figures["check_wall_s"] = round((time.perf_counter() - begun) / CHECKS, 2)
+    figures |= callers.figures("checked")
+    callers.end()
     return figures
 
 
-def scraped() -> dict[str, float]:
+def scraped(port: int) -> dict[str, float]:
     """Scrapes of a whole daemon with 10,000 subscriptions."""
-    with daemon(__file__, stderr=subprocess.DEVNULL) as running:
-        time.sleep(1)
-        push(running, SCRAPED_TOPICS)
-        running.call("GET", CHECK)
-        running.call("GET", METRICS)
-        took_s, stalls_ms = [], []
-        for _ in range(CHECKS):
-            begun = time.perf_counter()
-            stalls_ms.append(running.held_by("GET", METRICS))
-            took_s.append(time.perf_counter() - begun)
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", running.port)) as client:
-            client.request("GET", METRICS)
-            page = client.getresponse().read()
+    push(port, SCRAPED_TOPICS)
+    call(port, "GET", CHECK)
+    call(port, "GET", METRICS)
+    took_s, page = [], b""
+    for _ in range(CHECKS):
+        begun = time.perf_counter()
+        page = call(port, "GET", METRICS)
+        took_s.append(time.perf_counter() - begun)
     return {
         "scraped_subscriptions": page.count(b"\npulsar_subscription_back_log_no_delayed{"),
         "scraped_series": page.count(b"\n") - page.count(b"\n#"),
         "scrape_s": round(min(took_s), 3),
-        "scrape_stall_ms": max(stalls_ms),
     }
+
+
+async def of_daemons(topics: int) -> dict[str, float]:
+    """What only whole daemons show."""
+    async with running() as port:
+        figures = await asyncio.to_thread(beside_checks, port, topics)
+    async with running() as port:
+        return figures | await asyncio.to_thread(scraped, port)
 
 
 def measure(options: argparse.Namespace) -> Figures:
     """All figures."""
-    if options.serve:
-        pin(0)
-        uvloop.run(
-            serve(
-                GROUPS,
-                backlog__backlogQuotaDefaultLimitBytes=LIMIT_BYTES,
-                backlog__backlogQuotaDefaultRetentionPolicy=BacklogAction.EVICT,
-                # Pushed once, and kept while checks are measured.
-                backlog__stale_after_s=86_400,
-            )
-        )
-        raise SystemExit(0)
-    pin(-1)
+    os.sched_setaffinity(0, OTHER_CORES)  # what is started from here inherits it
     gc.set_threshold(*GC_THRESHOLDS)
-    return check_alone(options.topics) | beside_checks(options.topics) | scraped()
+    return check_alone(options.topics) | asyncio.run(of_daemons(options.topics))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--topics", type=int, default=100_000, help="topics that are checked")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
 
 
 if __name__ == "__main__":

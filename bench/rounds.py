@@ -1,6 +1,6 @@
 """What a full round costs at PIP-82's scale: 5,000 groups of its own, 100 brokers' reports.
 
-    python bench/rounds.py [--json] [--scale 1 2 4] [--changed 1.0] [--own 1.0]
+    python bench/rounds.py [--json] [--scale 1 2 4] [--changed 1.0] [--own 1.0] [--shared]
 
 The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
@@ -10,9 +10,10 @@ At the end all 99 fall silent at once and expire (`expiry_longest_ms`, the longe
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
 `--own` is the part of its own groups that callers ask in a round, each at a steady rate; the others rest.
 So with `--changed 0.1` alone this broker still counts, closes and logs all of its own groups.
+With `--shared` the others tell of its own groups only, which all have policies here.
 Garbage is collected as rarely as in the daemon. Beside it, in the same run, numpy's fastest sort of as
 many numbers as rows were received (`bench.harness.numpy_sort_s`).
-Not measured: the sockets, and callers (bench/acquire.py; docs/performance.md has both at once).
+Not measured: the sockets, and callers (bench/rounds_http.py has both at once).
 """
 
 import argparse
@@ -77,7 +78,9 @@ class Stopwatch:
 class Bench:
     """One core among peers that are made up."""
 
-    def __init__(self, scale: int, changed: float, asked: float = 1.0) -> None:
+    def __init__(
+        self, scale: int, changed: float, asked: float = 1.0, *, shared: bool = False
+    ) -> None:
         self.dice = np.random.default_rng(scale)
         self.watch = Stopwatch()
         #: Of closing windows alone, which is a part of what is woken.
@@ -91,6 +94,8 @@ class Bench:
         self.names = names + [f"tenant-{place:07}.elsewhere.resources" for place in range(foreign)]
         self.asked = names[:: max(1, round(1 / asked))]
         self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
+        if shared:
+            self.rows_of = [groups[groups < own] for groups in self.rows_of]
         self.changed = changed
         self.sequence = 0
         #: Of the others' reports.
@@ -222,9 +227,9 @@ class Bench:
         self._handle(MessageReceived(self.now, message), "read_back")
 
 
-def measure_scale(scale: int, changed: float, asked: float) -> Figures:
+def measure_scale(scale: int, options: argparse.Namespace) -> Figures:
     """The figures of one size: the least of some rounds."""
-    bench = Bench(scale, changed, asked)
+    bench = Bench(scale, options.changed, options.own, shared=options.shared)
     bench.round()
     rounds: list[tuple[float, Stopwatch, float]] = []
     for _ in range(ROUNDS):
@@ -233,7 +238,7 @@ def measure_scale(scale: int, changed: float, asked: float) -> Figures:
         closing_s = bench.closing.seconds["closing"]
         rounds.append((sum(bench.watch.seconds.values()), bench.watch, closing_s))
     total_s, watch, closing_s = min(rounds, key=lambda measured: measured[0])
-    rows = round(sum(len(groups) for groups in bench.rows_of) * changed)
+    rows = round(sum(len(groups) for groups in bench.rows_of) * options.changed)
     sort_ms = numpy_sort_s(rows) * 1000
     figures = {"rows": rows, "round_ms": total_s * 1000, "numpy_sort_ms": sort_ms}
     figures["to_numpy_sort"] = total_s * 1000 / sort_ms
@@ -250,9 +255,7 @@ def measure_scale(scale: int, changed: float, asked: float) -> Figures:
 
 def own_map_mb(scale: int) -> float:
     """The map of a core that holds its own groups' rows and no others, in its own arrays."""
-    bench = Bench(scale, 1.0)
-    own = OWN_GROUPS * scale
-    bench.rows_of = [groups[groups < own] for groups in bench.rows_of]
+    bench = Bench(scale, 1.0, shared=True)
     bench.round()
     return bench.broker.usage.nbytes / 1e6
 
@@ -263,8 +266,7 @@ def measure(options: argparse.Namespace) -> Figures:
     figures: dict[str, float] = {}
     for scale in options.scale:
         figures |= {
-            f"x{scale}_{name}": value
-            for name, value in measure_scale(scale, options.changed, options.own).items()
+            f"x{scale}_{name}": value for name, value in measure_scale(scale, options).items()
         }
         figures[f"x{scale}_own_map_mb"] = round(own_map_mb(scale), 2)
     return figures
@@ -274,6 +276,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--scale", type=int, nargs="+", default=[1], help="times 5,000 groups")
     parser.add_argument("--changed", type=float, default=1.0, help="part of the rows sent, 0 to 1")
+    parser.add_argument("--shared", action="store_true", help="the others' groups are its own")
     parser.add_argument("--own", type=float, default=1.0, help="part of its groups asked, 0 to 1")
 
 

@@ -11,7 +11,7 @@ into force. The gate is called only where the rate in force, the policy or the d
 Everything here is a column by slot id.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -26,7 +26,7 @@ from rgd.core.broker.policies_in_use import PoliciesInUse
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Flags, Ints, rates, rates_of
+from rgd.core.exchange.columns import Flags, Ints, kind_code, rates, rates_of
 from rgd.core.exchange.group_index import NO_SLOT
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
@@ -160,22 +160,31 @@ class Sharing:
     # Changes.
 
     def first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:
-        """The slot id and the share in force of a group that is asked for the first time; it is in use from now on."""
-        key = GroupKey(group.name, kind)
-        slot = self._usage.index.slot(key)
-        if slot == NO_SLOT:
-            # No slot id is left. Every broker may have its floor, whatever the others' demand.
+        """As `first_shares`, of one group."""
+        return self.first_shares([GroupKey(group.name, kind)], now)[0]
+
+    def first_shares(self, keys: Sequence[GroupKey], now: Nanos) -> list[tuple[int, Rates]]:
+        """[keys] the slot ids and the shares in force of groups that are asked for the first time; they are in use from now on.
+
+        Where no slot id is left it is `NO_SLOT` and the floor, which every broker may have whatever the others' demand.
+        """
+        kinds = np.array([kind_code(kind) for _, kind in keys], np.uint8)
+        slots = self._usage.index.slots([group for group, _ in keys], kinds)
+        given = slots[slots != NO_SLOT]
+        fresh = given[~self._is_in_use[given]]
+        self.policies.read(fresh)
+        self._begin(fresh, self._targets(fresh), now)
+        self.share_out(given[self.policies.is_unread[given]], now)
+        in_force = iter(self._applied[given].tolist())
+        shares = []
+        for key, slot in zip(keys, slots.tolist(), strict=True):
             self._slotless.pop(key, None)
-            self._slotless[key] = None
-            return NO_SLOT, self._by_mode.least(group.rates(kind))
-        slots = np.array([slot])
-        if not self._is_in_use[slot]:
-            self.policies.read(slots)
-            self._begin(slots, self._targets(slots), now)
-            return slot, rates_of(self._applied[slot].tolist())
-        if self.policies.is_unread[slot]:
-            self.share_out(slots, now)
-        return slot, rates_of(self._applied[slot].tolist())
+            if slot == NO_SLOT:
+                self._slotless[key] = None
+                shares.append((slot, self._by_mode.least(self.policies.quota(key))))
+            else:
+                shares.append((slot, rates_of(next(in_force))))
+        return shares
 
     def hold(self, slots: Ints, shares: Ints, now: Nanos) -> None:
         """Begin to use groups that are not in use with shares, [slots, 2], that the gate has already."""
@@ -268,16 +277,15 @@ class Sharing:
 
     def give_slots(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Give slot ids and shares to groups that the gate has without."""
+        known = []
         for key in keys:
-            group = self.snapshot.groups.get(key.group)
-            if group is None:
-                self._gate.drop([key])
+            if key.group in self.snapshot.groups:
+                known.append(key)
             else:
-                slot, share = self.first_share(group, key.kind, now)
-                self._gate.give_slot(key, slot, share, now)
-                if slot == NO_SLOT:
-                    continue
-            self._slotless.pop(key, None)
+                self._slotless.pop(key, None)
+                self._gate.drop([key])
+        for key, (slot, share) in zip(known, self.first_shares(known, now), strict=True):
+            self._gate.give_slot(key, slot, share, now)
 
     def is_in_use(self, slots: Ints) -> Flags:
         """[slots] whether a group in use has the slot id."""

@@ -119,8 +119,7 @@ class GroupIndex:
         missing = slots == NO_SLOT
         if skip is not None:
             missing &= ~skip
-        left = self.bounds.unknown_slots_max - self.unknown
-        room = left if room is None else min(left, room)
+        left: int | None = None
         given = []
         for row in np.flatnonzero(missing).tolist():
             group = groups[row]
@@ -131,10 +130,13 @@ class GroupIndex:
                 slots[row] = known
                 continue
             if not self.knows(group):
-                if room <= 0:
+                if left is None:
+                    left = self.bounds.unknown_slots_max - self.unknown
+                    left = left if room is None else min(left, room)
+                if left <= 0:
                     self.refused += 1
                     continue
-                room -= 1
+                left -= 1
             slot = self._take(key)
             if slot != NO_SLOT:
                 slots[row] = slot

@@ -1,7 +1,7 @@
 """No read route does much at a time, at 5,000 groups in use, 100 brokers and 100,000 namespaces.
 
 Every GET of the route table is called, so a new route is covered; work is counted, never timed: the lines of
-Python that run between two rests. `bench/reads.py` has the times.
+Python that run between two rests. `bench/neighbours.py` has the times.
 """
 
 import re
