@@ -84,7 +84,7 @@ class Call(NamedTuple):
 
 
 def call(client: http.client.HTTPConnection, what: Call) -> None:
-    """Call, and read the answer."""
+    """Call, and read the answer; some reads are of what there is not, and some bodies are refused."""
     client.request("GET" if what.body is None else "POST", what.path, what.body)
     response = client.getresponse()
     response.read()
@@ -110,14 +110,14 @@ def read_paths(port: int) -> list[str]:
 
 def reads(port: int) -> Iterator[Call]:
     """All read routes in turn; of lists the first page."""
-    return map(Call, cycle(path for path in read_paths(port) if path != "/v1/live"))
+    return map(Call, cycle(read_paths(port)))
 
 
 def fresh_names(_: int) -> Iterator[Call]:
-    """Arrays of topics that nobody has asked for."""
+    """Arrays of topics that nobody has asked for, in this turn or another one."""
     for first in count(0, ITEMS):
         topics = [
-            {"tenant": "acme", "namespace": "orders", "topic": f"topic-{number}"}
+            {"tenant": "acme", "namespace": "orders", "topic": f"{os.getpid()}-{number}"}
             for number in range(first, first + ITEMS)
         ]
         yield Call("/v1/acquire", json.dumps(topics).encode())
@@ -128,9 +128,9 @@ def same(path: str, body: bytes | None = None) -> Callable[[int], Iterator[Call]
     return lambda _: cycle([Call(path, body)])
 
 
-def array_of(item: bytes, size: int = BODY_BYTES) -> bytes:
-    """As many items as a body of this size, or an array, holds."""
-    return b"[" + b",".join([item] * min(ITEMS, (size - 1) // (len(item) + 1))) + b"]"
+def array_of(item: bytes) -> bytes:
+    """As many items as a body, or an array, holds."""
+    return b"[" + b",".join([item] * min(ITEMS, (BODY_BYTES - 1) // (len(item) + 1))) + b"]"
 
 
 #: An item of which everything is wrong, and one whose name needs unescaping.
@@ -179,6 +179,7 @@ def be(name: str, port: int) -> None:
 
 def subscribe(port: int) -> None:
     """Read streams of the live view until standard input ends."""
+    received = 0
     with selectors.DefaultSelector() as ready, contextlib.ExitStack() as opened:
         ready.register(sys.stdin, selectors.EVENT_READ)
         for _ in range(STREAMS):
@@ -188,24 +189,30 @@ def subscribe(port: int) -> None:
         while True:
             for key, _ in ready.select():
                 if key.data is None:
+                    print(received)
                     return
-                key.data.recv(1 << 16)
+                came = len(key.data.recv(1 << 16))
+                if not came:
+                    raise SystemExit("a stream ended")
+                received += came
 
 
 @contextlib.asynccontextmanager
-async def neighbour(name: str, port: int) -> AsyncIterator[None]:
-    """A neighbour in a process of its own; none for `alone`."""
+async def neighbour(name: str, port: int, done: dict[str, int]) -> AsyncIterator[None]:
+    """A neighbour in a process of its own, and how much it got done; none for `alone`."""
     if name == "alone":
         yield
         return
     command = (sys.executable, __file__, "--be", name, "--port", str(port))
-    process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     await asyncio.sleep(BEGIN_S)
     yield
-    assert process.stdin is not None
-    process.stdin.close()
-    if await process.wait():
-        raise SystemExit(f"the neighbour {name} failed")
+    printed, _ = await process.communicate()
+    if not int(printed or 0):
+        raise SystemExit(f"the neighbour {name} failed, or got nothing done")
+    done[name] = done.get(name, 0) + int(printed)
 
 
 # The measurement.
@@ -227,7 +234,7 @@ def each_route(port: int) -> dict[str, float]:
     """How long each read route takes by itself, a list its first page."""
     figures = {}
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
-        for path in (path for path in read_paths(port) if path != "/v1/live"):
+        for path in read_paths(port):
             begun = time.perf_counter()
             call(client, Call(path))
             took_ms = (time.perf_counter() - begun) * 1000
@@ -259,9 +266,10 @@ async def hanging_tier() -> AsyncIterator[dict[str, str]]:
 async def took_beside(
     names: Sequence[str], folder: Path, options: argparse.Namespace, settings: dict[str, str]
 ) -> tuple[dict[str, list[int]], dict[str, float]]:
-    """What questions took beside each neighbour, in nanoseconds, and how long each route takes."""
+    """What questions took beside each neighbour, in nanoseconds; how much each got done, and how long each route takes."""
     groups = Bench(1, 0.0).asked
     took: dict[str, list[int]] = {name: [] for name in names}
+    done: dict[str, int] = {}
     broker = EmbeddedBroker(folder / "broker")
     url = await broker.ensure()
     try:
@@ -274,21 +282,27 @@ async def took_beside(
                 await all_heard(port)
                 await asyncio.sleep(SETTLE_S)
                 for name in [*names] * options.turns:
-                    async with neighbour(name, port):
+                    async with neighbour(name, port, done):
                         callers.took_ns.clear()
                         await asyncio.sleep(options.seconds)
                         took[name] += callers.took_ns
-                routes = await asyncio.to_thread(each_route, port) if "reads" in names else {}
+                figures = await asyncio.to_thread(each_route, port) if "reads" in names else {}
             callers.end()
     finally:
         await broker.stop()
-    return took, routes
+    busy_s = options.turns * (options.seconds + BEGIN_S)
+    per_s = {f"{name}_done_per_s": round(count / busy_s, 1) for name, count in done.items()}
+    return took, per_s | figures
 
 
 async def compare(options: argparse.Namespace) -> Figures:
     """All figures."""
     os.sched_setaffinity(0, OTHER_CORES)  # what is started from here inherits it
     names = [name for name in (*NEIGHBOURS, "streams") if options.only in name]
+    if not names and options.only not in "hanging_tier":
+        raise SystemExit(
+            f"--only: expected a part of {', '.join(NEIGHBOURS)}, streams or hanging_tier"
+        )
     with tempfile.TemporaryDirectory() as name:
         took, routes = await took_beside(["alone", *names], Path(name) / "first", options, {})
         if options.only in "hanging_tier":

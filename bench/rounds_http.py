@@ -48,8 +48,8 @@ SETTLE_S: Final = 3.0
 READY_TIMEOUT_S: Final = 120
 #: Others that begin in a round: what a daemon has no time to read, the exchange drops, and nobody here says it again.
 BEGINNING: Final = 5
-#: Rounds of the others that are made before they begin to speak; then they begin anew.
-REHEARSED: Final = 6
+#: Rounds of the others that are made before they begin to speak, for making one may take longer than a second; further ones are made on the way.
+REHEARSED: Final = 40
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -91,7 +91,7 @@ class Others:
 
 async def speak(url: str, changed: float) -> None:
     """Be the 99 others, once a second, until the standard input ends."""
-    # Making what they say must not take the core from a daemon's process that is beside it.
+    # Making further rounds must not take the core from a daemon's process that is beside it.
     os.nice(19)
     others = Others(changed)
     rounds = [others.round() for _ in range(REHEARSED)]

@@ -63,7 +63,7 @@ class GroupsAsked:
     """The gate, in another process, was asked for groups for the first time, and has no share of them yet."""
 
     now: Nanos
-    #: Few, because each takes some 60 us; some may come twice.
+    #: Few, so that the piece of work is short; some may come twice.
     keys: tuple[GroupKey, ...]
 
 

@@ -168,6 +168,8 @@ class Sharing:
 
         Where no slot id is left it is `NO_SLOT` and the floor, which every broker may have whatever the others' demand.
         """
+        if not keys:
+            return []
         kinds = np.array([kind_code(kind) for _, kind in keys], np.uint8)
         slots = self._usage.index.slots([group for group, _ in keys], kinds)
         given = slots[slots != NO_SLOT]
@@ -278,7 +280,7 @@ class Sharing:
     def give_slots(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Give slot ids and shares to groups that the gate has without."""
         known = []
-        for key in keys:
+        for key in dict.fromkeys(keys):
             if key.group in self.snapshot.groups:
                 known.append(key)
             else:
