@@ -159,22 +159,25 @@ def be(name: str, port: int) -> None:
     if name == "streams":
         subscribe(port)
         return
-    over = threading.Event()
+    over, done = threading.Event(), [0] * (READERS if name == "reads" else 1)
 
-    def work() -> None:
+    def work(who: int) -> None:
         with contextlib.closing(
             http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         ) as client:
             for each in NEIGHBOURS[name](port):
                 call(client, each)
+                done[who] += 1
                 if over.is_set():
                     return
 
-    threads = [threading.Thread(target=work) for _ in range(READERS if name == "reads" else 1)]
+    threads = [threading.Thread(target=work, args=(who,)) for who in range(len(done))]
     for thread in threads:
         thread.start()
     sys.stdin.read()
+    is_whole = all(thread.is_alive() for thread in threads)
     over.set()
+    print(sum(done) if is_whole else 0)
 
 
 def subscribe(port: int) -> None:
@@ -209,7 +212,7 @@ async def neighbour(name: str, port: int, done: dict[str, int]) -> AsyncIterator
     )
     await asyncio.sleep(BEGIN_S)
     yield
-    printed, _ = await process.communicate()
+    printed, _ = await process.communicate(b"")  # which ends its input
     if not int(printed or 0):
         raise SystemExit(f"the neighbour {name} failed, or got nothing done")
     done[name] = done.get(name, 0) + int(printed)

@@ -136,8 +136,10 @@ class Callers:
         self.answered = [0, 0]
         self._is_over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._ask, args=(0, self._arrays, len(self._arrays))),
-            threading.Thread(target=self._ask, args=(1, self._probes, per_s)),
+            threading.Thread(
+                target=self._ask, args=(0, self._arrays, len(self._arrays)), daemon=True
+            ),
+            threading.Thread(target=self._ask, args=(1, self._probes, per_s), daemon=True),
         ]
         for thread in self._threads:
             thread.start()
