@@ -91,9 +91,9 @@ class ExchangeBounds:
 class SharingBounds:
     """Of the work on this broker's shares (`rgd.core.broker.sharing`)."""
 
-    #: Most groups whose shares one piece computes, and most rows of the usage map: some 10 ms each.
-    piece_groups: int = 2_048
-    piece_rows: int = 40_000
+    #: Most groups whose shares one piece computes, and most rows of the usage map: some 5 ms each.
+    piece_groups: int = 1_024
+    piece_rows: int = 20_000
     #: Most groups without a slot id that are tried again at a round's end.
     retried_a_round: int = 192
     #: Most changed groups whose slot ids, shares and buckets are updated at once.
@@ -106,8 +106,8 @@ class RoundBounds:
 
     #: Most groups of an early report.
     early_groups: int = 64
-    #: Most rows of the table that one piece ticks, or closes and logs: some 10 ms.
-    piece_rows: int = 2_048
+    #: Most rows of the table that one piece ticks, or closes and logs: some 5 ms.
+    piece_rows: int = 1_024
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,3 +150,16 @@ class MemoryPolicyStore:
         if self._changes is None or self._is_closed:
             raise ExchangeClosed("the policy store is not open")
         return self._changes
+
+
+class AwayStore(MemoryPolicyStore):
+    """A table that cannot be reached while somebody says so."""
+
+    def __init__(self, bus: MemoryBus, *, is_away: bool = True) -> None:
+        super().__init__(bus)
+        self.is_away = is_away
+
+    async def open(self) -> list[tuple[str, bytes]]:
+        if self.is_away:
+            raise ExchangeDown("refused")
+        return await super().open()

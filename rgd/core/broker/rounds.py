@@ -32,7 +32,6 @@ from rgd.core.exchange.columns import (
     Ints,
     ShareColumns,
     UsageColumns,
-    kind_code,
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.precision import rounded
@@ -67,9 +66,10 @@ class Rounds:
         )
         #: The slot ids of rows whose windows are still to be closed in the round that ends.
         self._pending = _NO_SLOTS
-        #: The rows of the round that ends, piece by piece: for the log, and the slot ids of those for the peers.
+        #: The rows of the round that ends for the log, piece by piece.
         self._shown = [NO_SHARES]
-        self._picked = [_NO_SLOTS]
+        #: [slots] whether the peers get the row of the round that ends.
+        self._is_picked = np.zeros(0, np.bool_)
         #: [slots] whether a row was advertised early in the open round; the log marks it as sent.
         self._is_early = np.zeros(0, np.bool_)
         #: Slot ids advertised for the first time by the last early report; they are sent once more.
@@ -82,7 +82,7 @@ class Rounds:
         self.urgent: dict[int, None] = {}
         #: [slots, messages or bytes, levels] work refused by each level that the log has, by slot id.
         self._logged = np.zeros((0, 2, len(REFUSED_BY)), np.int64)
-        index.keep(self, {"_logged": 0, "_is_early": 0})
+        index.keep(self, {"_logged": 0, "_is_early": 0, "_is_picked": 0})
         self.is_ending = False
         #: Whether peers may have rows of another plane that this one has yet to measure. It reports none early and no full
         #: state until its first round has ended, so that the peers keep what they have.
@@ -202,12 +202,12 @@ class Rounds:
         advertised = self.suppression.advertised_slots()
         gone = advertised[~self._sharing.is_in_use(advertised)]
         self.suppression.forget(gone)
-        picked = np.unique(np.concatenate((*self._picked, gone)))
-        shown = ShareColumns.join(self._shown)
-        self._shown, self._picked = [NO_SHARES], [_NO_SLOTS]
-        self._is_early[:] = False
+        self._is_picked[gone] = True
+        rows = self.suppression.advertised_at(np.flatnonzero(self._is_picked))
+        shown, self._shown = ShareColumns.join(self._shown), [NO_SHARES]
+        self._is_early[:] = self._is_picked[:] = False
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
-        return self.suppression.advertised_at(picked), shown
+        return rows, shown
 
     def _close(self, slots: Ints, now: Nanos) -> None:
         """Close the windows of some groups, pick the rows that are worth a report, and log all."""
@@ -221,7 +221,7 @@ class Rounds:
         short = self._sharing.is_short(slots)
         rows = self.suppression.steadied(slots, self._rows(slots, measured))
         picked = self.suppression.pick(slots, rows)
-        self._picked.append(slots[picked])
+        self._is_picked[slots[picked]] = True
         self._advertise(slots, short, measured)
         sent = self._is_early[slots]
         sent[picked] = True
@@ -252,10 +252,9 @@ class Rounds:
 
     def _rows(self, slots: Ints, measured: Measured) -> UsageColumns:
         """The rows of some groups as a report would send them: rates in the precision of reports."""
-        keys = [self.index.keys[slot] for slot in slots.tolist()]
         return UsageColumns(
-            groups=tuple(key.group for key in keys),
-            kinds=np.array([kind_code(key.kind) for key in keys], np.uint8),
+            groups=self.index.names(slots),
+            kinds=self.index.kinds[slots],
             topics=measured.topics,
             admitted=rounded(measured.admitted),
             wanted=rounded(measured.estimates.wanted),

@@ -26,7 +26,7 @@ from rgd.core.broker.policies_in_use import PoliciesInUse
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Flags, Ints, kind_code, rates, rates_of
+from rgd.core.exchange.columns import Flags, Ints, rates, rates_of
 from rgd.core.exchange.group_index import NO_SLOT
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
@@ -170,8 +170,7 @@ class Sharing:
         """
         if not keys:
             return []
-        kinds = np.array([kind_code(kind) for _, kind in keys], np.uint8)
-        slots = self._usage.index.slots([group for group, _ in keys], kinds)
+        slots = self._usage.index.slots_of(keys)
         given = slots[slots != NO_SLOT]
         fresh = given[~self._is_in_use[given]]
         self.policies.read(fresh)

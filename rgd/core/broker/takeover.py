@@ -11,7 +11,7 @@ import numpy as np
 from rgd.core.broker.events import GroupsResumed
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.sharing import Sharing
-from rgd.core.exchange.columns import kind_code, rates
+from rgd.core.exchange.columns import rates
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.gate.port import Gate
 
@@ -23,8 +23,7 @@ def resume(
     groups = sharing.snapshot.groups
     gate.drop([key for key, _share in event.groups if key.group not in groups])
     known = [one for one in event.groups if one[0].group in groups]
-    codes = np.array([kind_code(key.kind) for key, _share in known], np.uint8)
-    slots = index.slots([key.group for key, _share in known], codes)
+    slots = index.slots_of([key for key, _share in known])
     sharing.give_slots([known[at][0] for at in np.flatnonzero(slots == NO_SLOT)], event.now)
     fresh = np.flatnonzero((slots != NO_SLOT) & ~sharing.is_in_use(slots))
     shares = rates(known[at][1] for at in fresh)

@@ -12,6 +12,7 @@ get the rest. A name that gets no slot is counted, and never displaces an assign
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ NO_SLOT: Final = -1
 _COLUMNS: Final = {
     "hashes": 0,
     "name_hashes": 0,
+    "kinds": 0,
     "is_given": False,
     "is_unknown": False,
     "ignores_admitted": False,
@@ -50,6 +52,8 @@ class GroupIndex:
         self.hashes: Hashes = np.zeros(64, np.uint64)
         #: [slots] hash of the group's name, which decides its shard.
         self.name_hashes: NameHashes = np.zeros(64, np.uint32)
+        #: [slots] indexes into `KINDS`.
+        self.kinds: Codes = np.zeros(64, np.uint8)
         #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)
         self.is_unknown: Flags = np.zeros(64, np.bool_)
@@ -90,13 +94,13 @@ class GroupIndex:
         return self._slots[kind_code(key.kind)].get(key.group)
 
     def slot(self, key: GroupKey) -> int:
-        """The slot of a group of this broker, assigned if needed; `NO_SLOT` if none is left."""
-        slot = self.find(key)
-        if slot is None:
-            slot = self._take(key)
-            if slot != NO_SLOT:
-                self._fill([slot])
-        return slot
+        """As `slots_of`, of one group."""
+        return int(self.slots_of([key])[0])
+
+    def slots_of(self, keys: Sequence[GroupKey]) -> Ints:
+        """[keys] the slots of groups of this broker, assigned if needed; `NO_SLOT` where none is left."""
+        kinds = np.array([kind_code(key.kind) for key in keys], np.uint8)
+        return self.slots([key.group for key in keys], kinds)
 
     def slots(
         self,
@@ -144,6 +148,10 @@ class GroupIndex:
         if given:
             self._fill(given)
         return slots
+
+    def names(self, slots: Ints) -> tuple[str, ...]:
+        """[slots] the groups' names."""
+        return tuple(map(itemgetter(0), map(self.keys.__getitem__, slots.tolist())))
 
     def knows(self, group: str) -> bool:
         """Whether a group has policies."""
@@ -221,6 +229,7 @@ class GroupIndex:
         )
         self.hashes[slots] = np.frombuffer(digests, ">u8")
         self.name_hashes[slots] = [name_hash(key.group) for key in keys]
+        self.kinds[slots] = [kind_code(key.kind) for key in keys]
         self.is_given[slots] = True
         self.is_unknown[slots] = [not self.knows(key.group) for key in keys]
 

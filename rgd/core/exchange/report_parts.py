@@ -33,8 +33,7 @@ def parts_of_rows(
     if len(rows) <= bytes_max // (ROW_BYTES_MAX + NAME_MAX):
         # They fit whatever their names are.
         return (rows,)
-    sizes = np.fromiter(map(len, rows.groups), np.int64, len(rows)) + ROW_BYTES_MAX
-    return [rows.take(some) for some in _cut(sizes, bytes_max)]
+    return [rows.take(some) for some in _cut(_sizes(rows.groups), bytes_max)]
 
 
 def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[tuple[Ints, Span]]:
@@ -42,14 +41,18 @@ def parts_of_state(index: GroupIndex, slots: Ints) -> Iterator[tuple[Ints, Span]
 
     Each is the slots of its rows, and the span whose rows are all included.
     """
-    names = [len(index.keys[slot].group) for slot in slots.tolist()]
-    sizes = np.array(names, np.int64) + ROW_BYTES_MAX
+    sizes = _sizes(index.names(slots))
     order = np.argsort(index.hashes[slots], kind="stable")
     slots, begin = slots[order], ALL_ROWS.begin
     for some in _cut(sizes[order], index.bounds.part_bytes_max):
         end = ALL_ROWS.end if some.stop == len(slots) else int(index.hashes[slots[some.stop]])
         yield slots[some], Span(begin, end)
         begin = end
+
+
+def _sizes(groups: Sequence[str]) -> Ints:
+    """[rows] the most bytes that a row of each of these groups needs."""
+    return np.fromiter(map(len, groups), np.int64, len(groups)) + ROW_BYTES_MAX
 
 
 def _cut(sizes: Ints, bytes_max: int) -> Iterator[slice]:

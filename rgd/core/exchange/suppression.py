@@ -20,7 +20,6 @@ from rgd.core.exchange.columns import (
     Flags,
     Ints,
     UsageColumns,
-    kind_code,
 )
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
@@ -186,10 +185,9 @@ class Suppression:
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
         """The rows of these groups as they are advertised, idle where that was taken back."""
-        keys = [self._index.keys[slot] for slot in slots.tolist()]
         return UsageColumns(
-            groups=tuple(key.group for key in keys),
-            kinds=np.array([kind_code(key.kind) for key in keys], np.uint8),
+            groups=self._index.names(slots),
+            kinds=self._index.kinds[slots],
             topics=self._topics[slots],
             admitted=self._admitted[slots],
             wanted=self._wanted[slots],

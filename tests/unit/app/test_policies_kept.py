@@ -16,20 +16,8 @@ from rgd.app.policies import keeping
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from rgd.ports.exchange import ExchangeDown
-from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
+from tests.support.memory_bus import AwayStore, MemoryBus
 from tests.support.policy_tables import GOLD, following, gold, last_record, table, until
-
-
-class AwayStore(MemoryPolicyStore):
-    """A table that cannot be reached until somebody says so."""
-
-    is_away = True
-
-    async def open(self) -> list[tuple[str, bytes]]:
-        if self.is_away:
-            raise ExchangeDown("refused")
-        return await super().open()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
-from tests.support.memory_bus import MemoryBus, MemoryPolicyStore
+from tests.support.memory_bus import AwayStore, MemoryBus, MemoryPolicyStore
 from tests.support.policy_tables import (
     GOLD,
     TIMEOUT_S,
@@ -89,20 +89,10 @@ async def test_only_what_the_table_took_counts_as_written_back() -> None:
         assert policies.figures().written_back == 1
 
 
-class StubbornStore(MemoryPolicyStore):
-    """Cannot be opened again for a while."""
-
-    is_away = False
-
-    async def open(self) -> list[tuple[str, bytes]]:
-        if self.is_away:
-            raise ExchangeDown("refused")
-        return await super().open()
-
-
 async def test_what_is_in_force_counts_as_old_until_the_table_was_read_again() -> None:
     bus = MemoryBus()
-    policies = table(store := StubbornStore(bus), "one")
+    store = AwayStore(bus, is_away=False)
+    policies = table(store, "one")
     async with following(policies):
         await policies.change(GOLD, one_more)
         store.is_away = True

@@ -1,7 +1,9 @@
 """A groups file that says everything there is to say, and the snapshot it makes."""
 
 from dataclasses import replace
+from pathlib import Path
 
+from rgd.config.groups import load_groups
 from rgd.core.policies.model import (
     UNLIMITED,
     Attachments,
@@ -90,3 +92,10 @@ SNAPSHOT = replace(
         topics={TOPIC: BacklogQuotas(BacklogQuota(size_bytes=5, action=BacklogAction.REFUSE))},
     ),
 )
+
+
+def load(tmp_path: Path, text: str) -> PolicySnapshot:
+    """What a groups file with this text says."""
+    path = tmp_path / "groups.yaml"
+    path.write_text(text)
+    return load_groups(path)

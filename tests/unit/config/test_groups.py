@@ -10,16 +10,9 @@ import pytest
 
 from rgd.config.groups import load_groups
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, Group, Limit
-from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import QUOTA_MAX
 from tests.support.cases import cases
-from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
-
-
-def load(tmp_path: Path, text: str) -> PolicySnapshot:
-    path = tmp_path / "groups.yaml"
-    path.write_text(text)
-    return load_groups(path)
+from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC, load
 
 
 def test_the_whole_shape_becomes_a_snapshot(tmp_path: Path) -> None:

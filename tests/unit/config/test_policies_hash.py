@@ -9,17 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config.groups import load_groups
 from rgd.core.policies.model import Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.wire.policies import policies_hash
-from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
-
-
-def load(tmp_path: Path, text: str) -> PolicySnapshot:
-    path = tmp_path / "groups.yaml"
-    path.write_text(text)
-    return load_groups(path)
+from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC, load
 
 
 def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.core.broker.desk import Desk
+from tests.unit.core.broker.sharing_house import House
 
 Seat = Callable[..., Desk]
 
@@ -35,3 +36,11 @@ def live(desk: Desk) -> Desk:
     """A broker alone that believes the map; it is 2005 ms old."""
     desk.go_live()
     return desk
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """Shares with a gate that keeps what it is told."""
+    made = House()
+    yield made
+    made.sharing.validate()

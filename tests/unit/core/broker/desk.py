@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Effect, Publish, Remember
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Stopping, Woken
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
@@ -17,7 +17,7 @@ from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
-from tests.unit.core.values import key, ms, rates
+from tests.unit.core.values import key, ms, rates, report, usage
 
 ME = Sender("b1", 1)
 
@@ -30,6 +30,11 @@ Effects = tuple[Effect, ...]
 def gold(messages: float = 100, **changes: Any) -> PolicySnapshot:
     """A snapshot of one group."""
     return PolicySnapshot({"gold": Group("gold", Limit(rates(messages)), **changes)})
+
+
+def codes(effects: Effects) -> list[AlarmCode]:
+    """The alarms among effects."""
+    return [effect.code for effect in effects if isinstance(effect, Alarm)]
 
 
 class Desk:
@@ -104,6 +109,11 @@ class Desk:
     def hold_own(self, report: Report, at: float) -> bool:
         """Let the map have this of us, as if we had sent it and it came back."""
         return self.broker.membership.read_back(report, ms(at))
+
+    def want_all(self) -> None:
+        """Let us want the whole quota, as the map knows."""
+        self.share()
+        self.hold_own(report("b1", usage(500), sequence=100), 2010)
 
     def run(self, since: float, until: float) -> None:
         """Wake it whenever it wants, each word coming back five milliseconds later."""

@@ -25,17 +25,11 @@ def alarms(effects: Effects) -> list[Alarm]:
     return [effect for effect in effects if isinstance(effect, Alarm)]
 
 
-def wants_all(desk: Desk) -> None:
-    """Let us want the whole quota, as the map knows."""
-    desk.share()
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
-
-
 # Joining and telling.
 
 
 def test_a_report_changes_the_map_and_the_share_at_once(live: Desk) -> None:
-    wants_all(live)
+    live.want_all()
     live.hear(Hello(B2), 2100)
     assert live.share() == rates(99.5)
     assert live.hear(report("b2", usage(500)), 2200) == ()
@@ -83,7 +77,7 @@ def test_another_policies_file_raises_one_alarm_until_they_agree_again(live: Des
 
 
 def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> None:
-    wants_all(live)
+    live.want_all()
     live.hear(report("b2", usage(500), sequence=9), 2100)
     assert live.share() == rates(50)
     assert live.hear(Hello(B2_AGAIN), 2200) == ()
@@ -103,7 +97,7 @@ def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> 
 
 
 def test_a_broker_that_sends_goodbye_is_forgotten_at_once(live: Desk) -> None:
-    wants_all(live)
+    live.want_all()
     live.hear(report("b2", usage(500)), 2100)
     live.hear(report("b3", usage(500)), 2100)
     assert live.hear(Goodbye(B2), 2200) == (Alarm(AlarmCode.PEER_LEFT, "b2"),)

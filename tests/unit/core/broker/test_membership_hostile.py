@@ -8,21 +8,10 @@ from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, Effects
+from tests.unit.core.broker.desk import Desk, codes
 from tests.unit.core.values import key, rates, report, usage
 
 B2, B2_AGAIN = Sender("b2", 1), Sender("b2", 2)
-
-
-def codes(effects: Effects) -> list[AlarmCode]:
-    """The alarms among effects."""
-    return [effect.code for effect in effects if isinstance(effect, Alarm)]
-
-
-def wants_all(desk: Desk) -> None:
-    """Let us want the whole quota, as the map knows."""
-    desk.share()
-    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
 
 
 # Hellos.
@@ -47,7 +36,7 @@ def test_a_flood_of_hellos_is_answered_with_everything_four_times_a_round_at_mos
 def test_invented_names_are_refused_beyond_the_most_and_the_known_ones_go_on(seat: Seat) -> None:
     desk = seat(peers_max=10)
     desk.go_live()
-    wants_all(desk)
+    desk.want_all()
     desk.hear(report("b2", usage(500)), 2100)
     effects = [desk.hear(Hello(Sender(f"invented-{place}", 1)), 2200) for place in range(1000)]
     assert len(desk.broker.peers) == 10
@@ -76,7 +65,7 @@ def test_a_sequence_beyond_reach_is_counted_and_changes_nothing(live: Desk) -> N
 
 
 def test_a_weight_beyond_bounds_counts_as_the_bound_and_is_reported_once(live: Desk) -> None:
-    wants_all(live)
+    live.want_all()
     (alarm,) = [
         effect
         for effect in live.hear(report("b2", usage(500), weight=10**9), 2100)

@@ -12,7 +12,7 @@ from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt, Publish
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Claim, Goodbye, Hello, Report, Sender
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.broker.desk import ME, Desk, Effects, codes, reports
 from tests.unit.core.values import ms, rates, report, usage
 
 LOWER, HIGHER = Sender("b1", 0), Sender("b1", 9)
@@ -24,11 +24,6 @@ def said_by(
 ) -> Report:
     """A report of another daemon under our name; it names our incarnation."""
     return replace(report("b1", sequence=sequence), sender=other, claim=claim, rival=names)
-
-
-def codes(effects: Effects) -> list[AlarmCode]:
-    """The alarms among effects."""
-    return [effect.code for effect in effects if isinstance(effect, Alarm)]
 
 
 def halts(effects: Effects) -> list[str]:

@@ -4,23 +4,12 @@ Not covered: when the mode changes (test_exchange_state.py), what a policy does 
 any sequence of targets (tests/property/test_damping.py), who has which index (test_broker_index.py).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-
-import pytest
 
 from rgd.core.broker.mode import Mode
 from rgd.core.policies.model import BLOCKED, UNLIMITED
 from tests.unit.core.broker.sharing_house import House
 from tests.unit.core.values import key
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    made = House()
-    yield made
-    made.sharing.validate()
-
 
 # Live: the usage map.
 

@@ -3,7 +3,6 @@
 Not covered: any sequence of targets (tests/property/test_damping.py).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,14 +14,6 @@ from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
 from rgd.core.units import Kind
 from tests.unit.core.broker.sharing_house import SETTINGS, START, House
 from tests.unit.core.values import key, ms, rates, report, usage
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    made = House()
-    yield made
-    made.sharing.validate()
-
 
 # Settling.
 
