@@ -44,20 +44,11 @@ _GROUPS: Final = f"groups: {{gold: {{publish: {{messages: {QUOTA}}}}}}}\n"
 _BODY: Final = '{"group":"gold"}'
 
 
-class Caller:
-    """Asks one daemon, so many times a second, in a process of its own: here it would wait for Python's lock."""
-
-    def __init__(self, base: str) -> None:
-        self._end, end = Pipe()
-        self._process = get_context("spawn").Process(target=ask, args=(base, end), daemon=True)
-        self._process.start()
-
-    def end(self) -> list[Answer]:
-        """Stop asking; all answers."""
-        self._end.send(None)
-        answers: list[Answer] = self._end.recv()
-        self._process.join()
-        return answers
+def begin_asking(base: str) -> Connection:
+    """Ask one daemon in a process of its own, for here it would wait for Python's lock; whatever is sent to it has it send its answers."""
+    ours, its = Pipe()
+    get_context("spawn").Process(target=ask, args=(base, its), daemon=True).start()
+    return ours
 
 
 def ask(base: str, end: Connection) -> None:
@@ -125,7 +116,7 @@ async def measured(options: argparse.Namespace) -> Figures:
             is_near = all(abs(share - part) <= FAIR_WITHIN * part for share in shares)
             return states == {"live"} and is_near
 
-        callers = [Caller(daemon.base) for daemon in daemons]
+        callers = [begin_asking(daemon.base) for daemon in daemons]
         await until(is_fair)
         # What was granted at the start is not of these figures.
         await asyncio.sleep(WINDOW_S)
@@ -137,7 +128,9 @@ async def measured(options: argparse.Namespace) -> Figures:
             plane.kill()
             back_s.append(await until(is_back))
             fair_s.append(await until(is_fair))
-        answers = [answer for caller in callers for answer in caller.end()]
+        for caller in callers:
+            caller.send(None)
+        answers = [answer for caller in callers for answer in caller.recv()]
         return _figures([answer for answer in answers if answer[0] >= begun]) | {
             "kills": options.kills,
             "back_s": round(statistics.median(back_s), 2),

@@ -48,7 +48,7 @@ INTERCEPTOR_PACKAGE: Final = "org.apache.pulsar.common.intercept."
 class Section(BaseModel):
     """A group of settings; below each stands what it does."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A room takes its bounds as an argument, so that a test can have a small table or slice. A daemon has those
 of `BOUNDS`. Requests wait until a slice of the gate ends (`buckets`, `leases`), so that takes under 2 ms of one core; one of
-the plane holds up cuts, and takes under half of `exchange.settle_max_ms`.
+the plane holds up decreases, and is to take under half of `exchange.settle_max_ms`.
 
 Three sorts of bounds are elsewhere: those that others must agree on (the wire, names and numbers in
 policies, one report of a backlog), those that the operator sets, and those that belong to one algorithm,
@@ -91,7 +91,7 @@ class ExchangeBounds:
 class SharingBounds:
     """Of the work on this broker's shares (`rgd.core.broker.sharing`)."""
 
-    #: Most groups whose shares one piece computes, and most rows of the usage map: some 5 ms each.
+    #: Most groups whose shares one piece computes, and most rows of the usage map: 5 to 20 ms each.
     piece_groups: int = 1_024
     piece_rows: int = 20_000
     #: Most groups without a slot id that are tried again at a round's end.
@@ -106,7 +106,7 @@ class RoundBounds:
 
     #: Most groups of an early report.
     early_groups: int = 64
-    #: Most rows of the table that one piece ticks, or closes and logs: some 5 ms.
+    #: Most rows of the table that one piece ticks, or closes and logs: 5 to 20 ms.
     piece_rows: int = 1_024
 
 

@@ -4,13 +4,10 @@ Law: what stands between `<!-- generated: NAME -->` and `<!-- end -->` is the ta
 it are written by hand.
 """
 
-import ast
-import inspect
 import re
 import socket
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,35 +45,23 @@ def _table(*columns: str) -> Iterator[str]:
 
 def _settings() -> Iterator[str]:
     """The settings at the top, then those of each section, with its words."""
-    yield from _section("The process", "", Settings, "")
+    yield from _section("The process", "", "")
     for name, info in Settings.model_fields.items():
         if name not in FIELDS:
-            section: Any = info.annotation
+            about = getattr(info.annotation, "__doc__", "") or ""
             yield ""
-            yield from _section(f"`{name}`", f"{name}.", section, (section.__doc__ or "").strip())
+            yield from _section(f"`{name}`", f"{name}.", about.strip())
 
 
-def _section(title: str, prefix: str, model: type, about: str) -> Iterator[str]:
-    words = _words(model)
+def _section(title: str, prefix: str, about: str) -> Iterator[str]:
     yield from (f"### {title}", "")
     yield from (about, "") if about else ()
     yield from _table("setting", "default", "expected", "what it does")
     for key, info in FIELDS.items():
         if key.startswith(prefix) if prefix else "." not in key:
-            said = words[key.removeprefix(prefix)]
-            cells = (f"`{key}`", _default(info), expectation(info), said)
+            words = " ".join((info.description or "").split())
+            cells = (f"`{key}`", _default(info), expectation(info), words)
             yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _words(model: type) -> dict[str, str]:
-    """What stands below each field. Here, because pydantic would read it wherever a setting is read, and take a third of that time."""
-    (made,) = ast.parse(inspect.getsource(model)).body
-    assert isinstance(made, ast.ClassDef)
-    return {
-        ast.unparse(field.target): " ".join(str(ast.literal_eval(below.value)).split())
-        for field, below in pairwise(made.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr)
-    }
 
 
 def _default(info: FieldInfo) -> str:

@@ -52,7 +52,7 @@ class GroupIndex:
         self.hashes: Hashes = np.zeros(64, np.uint64)
         #: [slots] hash of the group's name, which decides its shard.
         self.name_hashes: NameHashes = np.zeros(64, np.uint32)
-        #: [slots] indexes into `KINDS`.
+        #: [slots] indexes into `KINDS`; 0 for a freed slot.
         self.kinds: Codes = np.zeros(64, np.uint8)
         #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)

@@ -22,6 +22,10 @@ def test_the_door_loads_nothing_heavy() -> None:
     assert not loaded_by("rgd.analysis.report") & set(HEAVY)
 
 
+def test_a_plane_loads_no_client_that_only_an_admin_api_needs() -> None:
+    assert "aiohttp" not in loaded_by("rgd.app.planes.plane_process")
+
+
 def test_workers_are_forked_with_their_modules_by_a_process_of_one_thread() -> None:
     code = "import os, sys, rgd.analysis.worker_daemon; print(len(os.listdir('/proc/self/task')), *sys.modules)"
     environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as Spark sets it

@@ -55,6 +55,7 @@ def test_every_default_obeys_its_own_bounds(key: str) -> None:
     overrides = {key: value}
     if value is not None:
         assert load_settings(None, {}, overrides) == Settings()
+    assert FIELDS[key].description
     assert expectation(FIELDS[key])
 
 
