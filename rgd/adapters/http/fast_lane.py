@@ -54,8 +54,8 @@ HEAD_KEPT_HEADERS: Final = 16
 #: Least time between two notes that a connection asked: the precision of the order in which idle ones are closed.
 NOTED_S: Final = 0.1
 
-#: Send buffer of a connection that has a stream, or an answer longer than this, in bytes; Linux takes twice as many.
-SEND_BUFFER_BYTES: Final = 64 << 10
+#: What the operating system buffers of a stream's messages, in bytes; Linux takes twice as many.
+STREAM_BUFFER_BYTES: Final = 64 << 10
 
 _new_call: Final = tuple.__new__
 _HEAD_END: Final = b"\r\n\r\n"
@@ -279,7 +279,10 @@ class Lane(Connection):
         """Send messages until they end, the client leaves, or its token no longer counts."""
         gate, transport = self._lanes.gate, self._transport
         gate.observe(head.route, 200, gate.clock() - began)
-        self._send_little()
+        # The operating system keeps little of what its client does not read.
+        opened = transport.get_extra_info("socket")
+        if opened is not None:  # or the client is gone already
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
         transport.write(self._lanes.answers.stream(stream, in_chunks=not head.is_old))
         # Where its body is not read it was the last one before.
         was_last = self._is_last
@@ -297,15 +300,6 @@ class Lane(Connection):
         transport.write(b"" if head.is_old else LAST_CHUNK)
         self._linger()
 
-    def _send_little(self) -> None:
-        """Give the connection a small send buffer: one write of 1 MiB held up other callers for 0.5 ms, and what a client does not read is counted here.
-
-        Over TLS an answer is still encrypted in one turn.
-        """
-        # None: the client is gone already.
-        if (opened := self._transport.get_extra_info("socket")) is not None:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-
     def _tell(self, head: Head, reply: Reply, began: float) -> None:
         """Count an answer and write it."""
         gate = self._lanes.gate
@@ -315,8 +309,6 @@ class Lane(Connection):
         if self._why_not & CLOSED:
             return
         status, body, headers, content_type = reply
-        if len(body) > SEND_BUFFER_BYTES:
-            self._send_little()
         is_plain = status == 200 and not headers and content_type == JSON
         if is_plain and head.is_usual and not (gate.draining or self._is_last):
             self._transport.write(self._lanes.answers.usual(body))
