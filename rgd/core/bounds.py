@@ -91,7 +91,7 @@ class ExchangeBounds:
 class SharingBounds:
     """Of the work on this broker's shares (`rgd.core.broker.sharing`)."""
 
-    #: Most groups whose shares one piece computes, and most rows of the usage map: 5 to 20 ms each.
+    #: Most groups whose shares one piece computes, and most rows of the usage map: 26 ms each where Python is slow.
     piece_groups: int = 1_024
     piece_rows: int = 20_000
     #: Most groups without a slot id that are tried again at a round's end.
@@ -106,7 +106,7 @@ class RoundBounds:
 
     #: Most groups of an early report.
     early_groups: int = 64
-    #: Most rows of the table that one piece ticks, or closes and logs: 5 to 20 ms.
+    #: Most rows of the table that one piece ticks, or closes and logs: 22 ms where Python is slow.
     piece_rows: int = 1_024
 
 

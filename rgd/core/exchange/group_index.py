@@ -174,7 +174,7 @@ class GroupIndex:
             keys = [GroupKey(name, kind) for name in sorted(changed) for kind in KINDS]
             found = [slot for key in keys if (slot := self.find(key)) is not None]
             slots = np.array(found, np.int64)
-        self.is_unknown[slots] = [not self.knows(self.keys[slot].group) for slot in slots.tolist()]
+        self.is_unknown[slots] = [not self.knows(name) for name in self.names(slots)]
         return slots
 
     def are_of(self, slots: Ints, shard: Shard) -> Flags:
