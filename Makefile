@@ -10,6 +10,9 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Most modules of the packages are never imported: those that are compile themselves then. An older Python's pip takes
+# three times as long to find what to install as the one that constraints.txt names.
+PIP_INSTALL := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 
 # Downloads are stored outside the tree: pip's cache here, Apache Pulsar's distribution beside it.
 export PIP_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rgd/pip
@@ -49,8 +52,8 @@ $(STAMP): pyproject.toml constraints.txt
 	  exit 1; }; \
 	[ -x $(BIN)/python ] || { echo "making $(VENV) with $$($$python --version)"; "$$python" -m venv $(VENV); }; \
 	echo "installing into $(VENV) (some minutes the first time)"; \
-	$(BIN)/python -m pip install -q -c constraints.txt hatchling editables setuptools wheel; \
-	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(PIP_INSTALL) pip hatchling editables setuptools wheel; \
+	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 .PHONY: check

@@ -26,7 +26,7 @@ LATER_STDLIB = frozenset({"compression"})
 EXTRAS_OF_RGD = ("embedded", "tier", "report", "fastapi")
 #: What `make setup` installs first: it builds without isolation, so that builds are pinned too
 #: (setuptools and wheel are for PySpark, which comes as source).
-BUILD_TOOLS = frozenset({"hatchling", "editables", "setuptools", "wheel"})
+BUILD_TOOLS = frozenset({"pip", "hatchling", "editables", "setuptools", "wheel"})
 
 
 def project() -> dict[str, Any]:
