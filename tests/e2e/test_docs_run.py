@@ -21,7 +21,7 @@ from _pytest.mark.structures import ParameterSet
 from tests.support import components
 from tests.support.child_processes import start_dying_with_parent
 from tests.support.pages import ROOT, Block, blocks, fits, needs, pages
-from tests.support.pulsar_standalone import ensure_distribution
+from tests.support.pulsar_standalone import SMALL_JVM, ensure_distribution
 
 PAGE_TIMEOUT_S = 540
 #: What a block printed that is shown where a page fails.
@@ -90,7 +90,8 @@ def _script(found: Sequence[Block], page: Path, home: Path, printed: Path, etc: 
     """What bash runs for a page: a step for each block, whose output goes to a file of its own."""
     lines = [shlex.join([sys.executable, "-c", _LOOPBACK_UP]), _PREAMBLE.format(etc=etc)]
     # Java does not take a user's home from $HOME.
-    lines += [f"cd {page}", f"export HOME={home} PULSAR_EXTRA_OPTS=-Duser.home={home}"]
+    pulsar = f"PULSAR_EXTRA_OPTS='{SMALL_JVM} -Duser.home={home}'"
+    lines += [f"cd {page}", f"export HOME={home} {pulsar}"]
     for block in found:
         lines += [f"echo {block.line} > {printed.parent}/at", _step(block, printed)]
     return "\n".join(lines) + "\n"

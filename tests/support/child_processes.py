@@ -9,25 +9,16 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from rgd.children import dying_with_parent
 
 #: Below the ephemeral ranges of Linux and macOS: while Pulsar is down between `kill` and `restart`,
 #: the kernel must not give its port to anybody's outgoing connection.
 _PORTS = range(20_000, 32_000)
 
-#: Becomes the program in its arguments, which the kernel kills when the process that is named first
-#: ends. Started by path rather than as `preexec_fn`, which may deadlock beside other threads.
-_DIE_WITH_PARENT = """
-import ctypes, os, sys
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
-if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL) != 0:
-    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
 #: The kernel's "parent" is the thread that started the process, so a test's own short-lived thread
 #: must not be it: this one lives as long as the interpreter.
 _launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pulsar-launcher")
@@ -56,10 +47,7 @@ def start_dying_with_parent(
 
     On Linux the kernel kills it when this process ends, whichever thread called.
     """
-    words = [str(word) for word in command]
-    if sys.platform == "linux":
-        trampoline = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
-        words = [*trampoline, *words]
+    words = dying_with_parent([str(word) for word in command], by=signal.SIGKILL)
     with log.open("ab") as output:
         starting = _launcher.submit(
             lambda: subprocess.Popen(

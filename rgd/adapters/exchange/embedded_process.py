@@ -3,9 +3,7 @@
 Law: on Linux the broker never outlives the daemon that started it, because the kernel
 sends it a signal (parent-death signal). On other systems it may, and the next owner of its folder stops it
 (`end_orphan`). It listens only on 127.0.0.1.
-How: a few lines of Python request the signal and then execute the binary. `preexec_fn` would run Python
-between fork and exec, beside the Pulsar client's threads, and may deadlock. The binary is started directly,
-because the package's own `start_broker` takes no configuration and would open port 8080 on all interfaces.
+The binary is started directly, because the package's own `start_broker` takes no configuration and would open port 8080 on all interfaces.
 `rgd.adapters.exchange.embedded` starts it, and reacts when it dies.
 """
 
@@ -17,12 +15,12 @@ import platform
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
+from rgd.children import dying_with_parent
 from rgd.errors import ConfigError, Fault
 from rgd.ports.exchange import ExchangeDown
 
@@ -37,17 +35,6 @@ _IS_LINUX: Final = platform.system() == "Linux"
 
 #: The platforms of the pulsar-lite wheel: (system, machine).
 _BUILDS: Final = {("Linux", "x86_64"), ("Darwin", "arm64")}
-
-#: Executes the program in its arguments; the kernel ends it with SIGTERM when its parent is gone.
-#: The parent may be gone before the request for the signal, so its pid is checked.
-_DIE_WITH_PARENT: Final = """
-import ctypes, os, sys
-PR_SET_PDEATHSIG, SIGTERM = 1, 15
-if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGTERM) != 0:
-    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 def find_binary(package: str = "pulsar_lite") -> Path:
@@ -85,15 +72,12 @@ class BrokerProcess:
         # Not "warn": at each policy written it warns of every reader that ever left, one line each.
         command = [str(binary), "--config", str(folder.config), "--log-level", "error"]
         command += ["--addr", f"{LOOPBACK}:{port}", "--db-path", str(folder.database)]
-        if _IS_LINUX:
-            launcher = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
-            command = [*launcher, *command]
         environment = {name: value for name, value in os.environ.items() if name != "RUST_LOG"}
         environment["RUST_BACKTRACE"] = "0"  # the log's end is shown to people
         with folder.log.open("ab") as log:
             self._log_offset = log.tell()
             self._process = subprocess.Popen(
-                command,
+                dying_with_parent(command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -19,10 +19,13 @@ from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.load import Load
 from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
+from rgd.children import dying_with_parent
 from rgd.errors import RgdError
 
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 60.0
+#: Of what a daemon said that does not start.
+SAID_CHARS_MAX: Final = 2000
 
 _GROUPS: Final = f"""\
 groups:
@@ -68,15 +71,20 @@ class Daemon:
         errors = self._folder / f"{self.name}.log"
         groups = self._folder / "groups.yaml"
         with errors.open("ab") as sink:
-            self._process = await asyncio.create_subprocess_exec(
+            command = [
                 *(sys.executable, "-m", "rgd", "serve", "--broker", self.name),
                 *("--listen", f"127.0.0.1:{self._port}", "--exchange", self._exchange),
                 *(("--groups", str(groups)) if groups.exists() else ()),
                 *("--log-dir", str(self._folder / "log")),
+            ]
+            self._process = await asyncio.create_subprocess_exec(
+                *dying_with_parent(command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
                 env=self._environ,
+                # Its processes share its part of the processors, whatever else is busy in this session.
+                start_new_session=True,
             )
         assert self._process.stdout is not None
         line = b""
@@ -85,7 +93,8 @@ class Daemon:
                 line = await self._process.stdout.readline()
         fields = dict(word.split("=", 1) for word in line.decode().split() if "=" in word)
         if "listening" not in fields:
-            raise DemoFailed(f"{self.name} does not start; see {errors}")
+            said = errors.read_text(errors="replace")[-SAID_CHARS_MAX:]
+            raise DemoFailed(f"{self.name} does not start; {errors} ends with\n{said}")
         self.base = fields["listening"]
 
     @property

@@ -31,9 +31,6 @@ PAUSE_S_MAX: Final = 60.0
 SILENT_LOOKS: Final = 10
 STARTING_LOOKS: Final = 60
 
-#: How far the plane stands back behind the gate where both want one core.
-PLANE_NICE: Final = 10
-
 _log = structlog.get_logger("rgd.daemon")
 
 
@@ -121,9 +118,6 @@ class PlaneRunner:
                 # As `rgd serve` does: pages of 2 MiB are cleared at once when they are used first.
                 env={"NUMPY_MADVISE_HUGEPAGE": "0"} | os.environ,
             )
-        # Linux lets what runs have its core for some milliseconds before who is woken by a request gets it.
-        niceness = max(PLANE_NICE, os.getpriority(os.PRIO_PROCESS, 0))
-        os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
         loop = asyncio.get_running_loop()
         _transport, end = await loop.create_unix_connection(self._make_end, sock=link)
         try:
