@@ -6,7 +6,6 @@ some seconds, whatever hangs. `rgd.app.doctor` has the checks.
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
 
-import asyncio
 import json
 import logging
 from collections import Counter
@@ -60,6 +59,8 @@ def doctor(
 
 
 def _findings(setup: Setup, door: Door, *, reports: bool) -> "list[Finding]":
+    import asyncio
+
     from rgd.app.doctor.findings import Finding, State
     from rgd.app.doctor.running import look, own_trust, url_of
     from rgd.app.doctor.whole import examine

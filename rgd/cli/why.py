@@ -4,6 +4,8 @@ Law: the text has only the daemon's answer (`--json` prints that); `rgd.views.wh
 live page.
 """
 
+# ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -14,7 +16,6 @@ from rgd.cli.names import query_of
 from rgd.cli.table import print_columns
 from rgd.core.units import Kind
 from rgd.text import printable
-from rgd.views.why_words import TEXT_COLUMNS, words_of
 
 
 @asks
@@ -39,6 +40,8 @@ def why(
 
 
 def _print(view: Mapping[str, Any]) -> None:
+    from rgd.views.why_words import TEXT_COLUMNS, words_of
+
     words = words_of(view)
     for line in (words.verdict, *words.details):
         print(printable(line))

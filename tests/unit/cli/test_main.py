@@ -25,6 +25,8 @@ HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "numpy"
 UNNEEDED = (
     "rgd.config",
     "rgd.app",
+    "rgd.views",
+    "asyncio",
     "yaml",
     "structlog",
     "google.protobuf",
