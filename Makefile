@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Most modules of the packages are never imported: those that are compile themselves then. An older Python's pip takes
+# Most modules of the packages are never imported, so none is compiled but those of a daemon. An older Python's pip takes
 # three times as long to find what to install as the one that constraints.txt names.
 PIP_INSTALL := $(BIN)/python -m pip install -q --no-compile -c constraints.txt
 
@@ -53,7 +53,8 @@ $(STAMP): pyproject.toml constraints.txt
 	[ -x $(BIN)/python ] || { echo "making $(VENV) with $$($$python --version)"; "$$python" -m venv $(VENV); }; \
 	echo "installing into $(VENV) (some minutes the first time)"; \
 	$(PIP_INSTALL) pip hatchling editables setuptools wheel; \
-	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
+	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'; \
+	$(BIN)/python -c 'import rgd.app.demo.run, rgd.app.planes.plane_process, rgd.app.planes.serving, rgd.cli.main'
 	@touch $@
 
 .PHONY: check

@@ -1,4 +1,4 @@
-"""Child processes that do not outlive the thread that started them.
+"""Child processes that do not outlive the thread that started them, on Linux.
 
 How: a few lines of Python request Linux's parent-death signal and then become the program. `preexec_fn` would run Python
 between fork and exec, beside other threads, and may deadlock.

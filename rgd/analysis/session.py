@@ -240,7 +240,7 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
     words = scratch / "java.err"
     gateway = None
     try:
-        with words.open("wb") as stderr:
+        with words.open("wb") as stderr, _home(conf.get("spark.master", ""), scratch):
             launch: Any = launch_gateway  # untyped
             gateway = launch(conf, {"stdout": stderr, "stderr": stderr})
         context = SparkContext(conf=conf, gateway=gateway)
@@ -257,6 +257,29 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkContext"]:
     finally:
         context.stop()
         _end_java(gateway)
+
+
+@contextmanager
+def _home(master: str, scratch: Path) -> Iterator[None]:
+    """On this machine Spark is launched from a home without its zip of PySpark, unless another home is asked for.
+
+    Java puts the zip before the installed PySpark, and every Python process that it starts compiles all of it anew.
+    """
+    import pyspark
+
+    if "SPARK_HOME" in os.environ or not master.startswith("local"):
+        yield
+        return
+    home = scratch / "home"
+    home.mkdir()
+    for path in Path(pyspark.__file__).parent.iterdir():
+        if path.name != "python":
+            (home / path.name).symlink_to(path)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
 
 
 def _zipped(scratch: Path) -> str:

@@ -30,4 +30,4 @@ def test_it_ends_when_its_parent_is_killed() -> None:
 
 def test_it_never_begins_if_its_parent_is_gone_already() -> None:
     *launcher, _parent, by, program = dying_with_parent(["false"])
-    assert subprocess.run([*launcher, "1", by, program], check=False).returncode == 0
+    assert subprocess.run([*launcher, "-1", by, program], check=False).returncode == 0

@@ -1,6 +1,6 @@
 """Runs the demo's daemons, each a process of its own, and a load on each.
 
-Law: whatever happens, no process outlives the demo; a process that ends too
+Law: whatever happens, no process outlives the demo (where it is killed: on Linux); a process that ends too
 early is an error with the end of what it said.
 
 The daemons are started as a person would start them, with `rgd serve`; the
@@ -10,6 +10,7 @@ exchange is an embedded broker that this process runs.
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +20,14 @@ from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.load import Load
 from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
+from rgd.app.process import foreseen
 from rgd.children import dying_with_parent
 from rgd.errors import RgdError
 
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 60.0
-#: Of what a daemon said that does not start.
-SAID_CHARS_MAX: Final = 2000
+#: How much of what a daemon said is told where it does not start.
+SAID_CHARS_MAX: Final = 1000
 
 _GROUPS: Final = f"""\
 groups:
@@ -78,13 +80,13 @@ class Daemon:
                 *("--log-dir", str(self._folder / "log")),
             ]
             self._process = await asyncio.create_subprocess_exec(
-                *dying_with_parent(command),
+                *dying_with_parent(command, by=signal.SIGKILL),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
                 env=self._environ,
-                # Its processes share its part of the processors, whatever else is busy in this session.
-                start_new_session=True,
+                # Linux shares the processors among sessions first, where nothing else says how (sched_autogroup).
+                start_new_session=sys.platform == "linux",
             )
         assert self._process.stdout is not None
         line = b""
@@ -148,6 +150,9 @@ class Cluster:
                     tasks.create_task(daemon.start())
             for daemon, load in zip(self.daemons, self.loads, strict=True):
                 load.start(daemon.base)
+        except BaseExceptionGroup as group:
+            await self.__aexit__()
+            raise foreseen(group) from group
         except BaseException:
             await self.__aexit__()
             raise

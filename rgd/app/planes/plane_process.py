@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -98,9 +98,11 @@ def main() -> None:
     events = RecentEvents()
     configure_logs(recent=events)
     tune_interpreter()
-    # Linux lets what runs have its core for some milliseconds before who is woken by a request gets it. Not before all
-    # modules are loaded: beside five busy processes of its session that took so long that it was killed as hung.
-    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+    # Linux lets what runs have its core for some milliseconds before who is woken by a request gets it. This comes after
+    # the imports: at this niceness they took so long, beside five busy processes of the session, that the gate killed
+    # this process as hung. It holds for this thread and for those that it starts.
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     sys.exit(uvloop.run(_serve(link, relay, events)))
 
 

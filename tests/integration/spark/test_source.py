@@ -116,3 +116,10 @@ def test_a_spark_that_pushes_nothing_down_is_served_too(spark: "SparkSession", l
         assert rows.count() == 2
     finally:
         spark.conf.set(setting, str(before))
+
+
+def test_processes_that_java_starts_load_the_installed_pyspark(spark: "SparkSession") -> None:
+    java: Any = spark.sparkContext._jvm
+    places = java.org.apache.spark.api.python.PythonUtils.sparkPythonPath().split(":")
+    # What is in a zip is compiled by each process anew.
+    assert [place for place in places if place.endswith(".zip") and Path(place).exists()] == []
