@@ -57,9 +57,9 @@ ROUNDS = {"two-dimensions": 100, "doorman": 110, "on-off": 24}
 
 def small(name: str) -> Scenario:
     scenario = SCENARIOS[name]
-    groups = min(scenario.groups, 2)
+    groups, asks_per_s = min(scenario.groups, 2), min(scenario.asks_per_s, 100.0)
     return replace(
-        scenario, daemons=3, groups=groups, rounds=ROUNDS.get(name, 18), asks_per_s=100.0
+        scenario, daemons=3, groups=groups, rounds=ROUNDS.get(name, 18), asks_per_s=asks_per_s
     )
 
 
