@@ -25,7 +25,7 @@ LATER_STDLIB = frozenset({"compression"})
 #: rgd's own parts that are installed only where they are wanted.
 EXTRAS_OF_RGD = ("embedded", "tier", "report", "fastapi")
 #: What `make setup` installs first: it builds without isolation, so that builds are pinned too
-#: (setuptools and wheel are for PySpark, which comes as source).
+#: (setuptools and wheel are for PySpark, which comes as source; pip is what installs the rest).
 BUILD_TOOLS = frozenset({"pip", "hatchling", "editables", "setuptools", "wheel"})
 
 

@@ -3,7 +3,8 @@
 Law: on Linux the broker never outlives the daemon that started it, because the kernel
 sends it a signal (parent-death signal). On other systems it may, and the next owner of its folder stops it
 (`end_orphan`). It listens only on 127.0.0.1.
-The binary is started directly, because the package's own `start_broker` takes no configuration and would open port 8080 on all interfaces.
+The binary is started directly, because the package's own `start_broker` takes no configuration and would open
+port 8080 on all interfaces.
 `rgd.adapters.exchange.embedded` starts it, and reacts when it dies.
 """
 
