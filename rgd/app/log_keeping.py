@@ -12,7 +12,6 @@ from dataclasses import replace
 import structlog
 
 from rgd.adapters.usagelog.cursors import Cursor, Cursors
-from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.audit import tell_written
@@ -194,7 +193,7 @@ class LogKeeper:
 
     def _view(self, cursor: Cursor, segments: Sequence[ClosedSegment]) -> CursorView:
         end = self._kept.next_index
-        first = segments[0].first_index if segments else self._first_on_disk(end)
+        first = segments[0].first_index if segments else self._kept.first_index
         return CursorView(
             name=cursor.name,
             index=cursor.index,
@@ -203,11 +202,6 @@ class LogKeeper:
             holds=self._cursors.holds(cursor, segments),
             passed=max(0, first - cursor.index),
         )
-
-    def _first_on_disk(self, end: int) -> int:
-        """The first entry that is left where nothing is closed: the active segment's."""
-        files = list_segments(self._place.folder) if self._place.folder.is_dir() else []
-        return files[0].first_index if files else end
 
 
 def tell_tier(event: TierAlarm | TierDeleted) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
 from rgd.adapters.usagelog.files import is_written
+from rgd.adapters.usagelog.recovery import recover_unless_written
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
@@ -17,7 +18,7 @@ from rgd.config.log_settings import LogSettings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
 from rgd.storage.manifest import ClosedSegment
-from rgd.storage.objects import Objects
+from rgd.storage.objects import RETRIES, Objects
 
 #: Between two tries of a tier that fails.
 FIRST_PAUSE_S: Final = 1.0
@@ -89,14 +90,15 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
 
     Raises:
         ValueError: `tier_url` is none.
-        OSError: what is known of the tier cannot be stored beside the log.
+        OSError: the log's end cannot be mended, or what is known of the tier cannot be stored beside it.
         Unavailable: the tier needs what is not installed.
     """
 
     def closed() -> list[ClosedSegment]:
         return closed_on_disk(folder, with_last=not is_written(folder))
 
-    return _uploader(folder, tier_url, settings, SystemClock(), closed)
+    recover_unless_written(folder)
+    return _uploader(folder, tier_url, settings, SystemClock(), closed, retries=RETRIES)
 
 
 def _uploader(
@@ -105,9 +107,11 @@ def _uploader(
     settings: TierSettings,
     clock: SystemClock,
     closed: Callable[[], Sequence[ClosedSegment]],
+    *,
+    retries: int = 0,
 ) -> Uploader:
     parts = TierParts(
-        objects=Objects(tier_url),
+        objects=Objects(tier_url, retries=retries),
         reading=Objects(tier_url, timeout_s=READ_TIMEOUT_S, connect_timeout_s=READ_TIMEOUT_S),
         closed=closed,
         clock=clock.now,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
+from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.log_keeping import LogKeeper
@@ -28,6 +29,10 @@ class StillLog:
     @property
     def closed(self) -> tuple[ClosedSegment, ...]:
         return tuple(closed_on_disk(self.folder))
+
+    @property
+    def first_index(self) -> int:
+        return min([self.next_index, *(one.first_index for one in list_segments(self.folder))])
 
 
 class SetClock:

@@ -125,12 +125,15 @@ class Appender:
     @property
     def active_index(self) -> int | None:
         """First index of the segment that is being written; None: there is none."""
-        return None if self._segment is None else parse_segment_name(self._segment.path.name)
+        # The log's thread may close it meanwhile.
+        segment = self._segment
+        return None if segment is None else parse_segment_name(segment.path.name)
 
     @property
     def active_bytes(self) -> int:
         """Bytes written to that segment."""
-        return self._segment.size if self._segment else 0
+        segment = self._segment
+        return segment.size if segment else 0
 
     def resume(self) -> None:
         """Lock the folder and prepare to append after the content on disk.

@@ -14,9 +14,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rgd.adapters.usagelog.files import Segment, list_segments
+from rgd.adapters.usagelog.files import FolderLock, Segment, list_segments
 from rgd.adapters.usagelog.index import load_marks
 from rgd.config.plain_files import open_plain_file
+from rgd.ports.usagelog import LogLocked
 from rgd.storage.headers import header_at, header_of, read_chunks, read_found
 from rgd.storage.marks import true_marks
 from rgd.wire.errors import WireError
@@ -76,6 +77,23 @@ def recover(folder: Path) -> Tail:
         path=last.path,
         damaged=scan.damaged,
     )
+
+
+def recover_unless_written(folder: Path) -> None:
+    """Truncate the incomplete end of a log, unless a daemon has it open.
+
+    Raises:
+        UsageLogError, OSError: as `recover`.
+    """
+    lock = FolderLock(folder)
+    try:
+        lock.acquire()
+    except LogLocked:
+        return
+    try:
+        recover(folder)
+    finally:
+        lock.release()
 
 
 def _scan(descriptor: int, segment: Segment) -> _Scan:

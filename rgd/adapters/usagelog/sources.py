@@ -20,7 +20,7 @@ from rgd.storage.errors import ObjectMissing, TierDamaged
 from rgd.storage.headers import Readable
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.marks import INDEX_BYTES_MAX, Mark, decode_marks
-from rgd.storage.objects import Objects, folder_of, is_url
+from rgd.storage.objects import folder_of, is_url, patient
 from rgd.storage.ranges import NO_BYTES, Ranges
 from rgd.storage.tier import MANIFEST, MARKS, SEGMENT, LogTier, find_logs
 from rgd.wire.errors import WireError
@@ -190,7 +190,7 @@ def tier_at(place: Path | str) -> Sequence[LogTier] | None:
         folder_of(text)
     except ValueError as exc:
         raise LogNotFound(text) from exc
-    objects = Objects(text)
+    objects = patient(text)
     tiers = [LogTier(objects, prefix) for prefix in find_logs(objects)]
     if not tiers:
         raise LogNotFound(text)

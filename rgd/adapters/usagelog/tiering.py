@@ -29,7 +29,7 @@ from rgd.adapters.usagelog.tier_state import (
     state_path,
     store_state,
 )
-from rgd.adapters.usagelog.trimming import facts_of
+from rgd.adapters.usagelog.trimming import facts_of, is_begun
 from rgd.backoff import Backoff
 from rgd.config.plain_files import read_plain_file
 from rgd.core.units import NS_PER_S, Nanos
@@ -451,6 +451,6 @@ def closed_on_disk(folder: Path, *, with_last: bool = False) -> list[ClosedSegme
     for segment in list_segments(folder):
         # Another uploader may drop it just now.
         with contextlib.suppress(FileNotFoundError):
-            if segment.end is not None or (with_last and segment.path.stat().st_size > 0):
+            if segment.end is not None or (with_last and not is_begun(segment)):
                 facts.append(facts_of(segment))
     return facts

@@ -88,7 +88,7 @@ class Trimmer:
         closed = [
             self._known.get(segment.first_index) or facts_of(segment)
             for segment in list_segments(self.folder)
-            if segment.first_index != active
+            if segment.first_index != active and not is_begun(segment)
         ]
         self._known = {one.first_index: one for one in closed}
         return closed
@@ -99,6 +99,15 @@ class Trimmer:
         path.unlink(missing_ok=True)
         index_path(path).unlink(missing_ok=True)
         self.deleted[removal.reason] += 1
+
+
+def is_begun(segment: Segment) -> bool:
+    """Whether it is the last one and without an entry, so that the log goes on in it: a full disk, or a kill.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return segment.end is None and segment.path.stat().st_size == 0
 
 
 def facts_of(segment: Segment) -> ClosedSegment:

@@ -137,6 +137,13 @@ class SegmentedLog:
         return self._trimmer.closed
 
     @property
+    def first_index(self) -> int:
+        """Of the first entry on disk, or of the next one where there is none."""
+        active = self._appender.active_index
+        first = self.next_index if active is None else active
+        return min([first, *(one.first_index for one in self.closed[:1])])
+
+    @property
     def next_index(self) -> int:
         """Of the next entry."""
         return self._appender.next_index

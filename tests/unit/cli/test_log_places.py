@@ -136,6 +136,15 @@ def test_places_that_are_none_are_reported(rgd: Rgd, folder: Path, tmp_path: Pat
     assert rgd("log", "cat", "--raw", "--json", str(folder)).code == 2
 
 
+def test_an_upload_leaves_out_what_a_crash_tore_as_the_daemons_next_start_does(
+    rgd: Rgd, folder: Path, tmp_path: Path
+) -> None:
+    with segments_in(folder)[-1].open("ab") as last:
+        last.write(b"\0\0\1")
+    place = uploaded(rgd, folder, str(tmp_path / "tier"))
+    assert rgd("log", "verify", place).code == 0
+
+
 def test_an_upload_wants_one_log_and_touches_nothing_else(
     rgd: Rgd, folder: Path, tmp_path: Path
 ) -> None:

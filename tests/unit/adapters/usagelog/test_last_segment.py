@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.retention import Limits
+from rgd.adapters.usagelog.tiering import closed_on_disk
 from rgd.storage.objects import Objects
 from rgd.wire.segment import segment_name
 from tests.support.policy_tables import until
@@ -43,6 +44,25 @@ async def test_a_log_that_ends_closes_its_segment_and_keeps_it(make_log: MakeLog
     again = make_log(limits=Limits(retention_ms=0))
     await again.open()
     assert (again.next_index, len(again.closed)) == (2, 1)
+
+
+async def test_a_segment_without_an_entry_is_begun_and_not_closed(
+    make_log: MakeLog, tmp_path: Path
+) -> None:
+    """What a full disk or a kill leaves: the log goes on in it, so a tier that had it would hold another one."""
+    log = make_log()
+    await log.open()
+    append(log, 0)
+    await log.close()
+    begun = tmp_path / "log" / segment_name(1)
+    begun.touch()
+    again = make_log()
+    await again.open()
+    assert [one.first_index for one in again.closed] == [0]
+    assert [one.first_index for one in closed_on_disk(begun.parent, with_last=True)] == [0]
+    append(again, 1)
+    await until(lambda: again.appended == 1)
+    assert begun.stat().st_size > 0
 
 
 def test_what_was_closed_last_goes_up_at_the_end_and_the_newest_stays_on_disk(
