@@ -74,8 +74,11 @@ class Counts:
     settled_bytes: int = 0
 
 
-#: What a call is about: questions, a lease; None: a probe, or what goes back, of which nothing comes.
-_About = list[Ticket] | LeaseCall | None
+#: Amounts that go back, by name: messages and bytes.
+_Unused = dict[Name, tuple[int, int]]
+
+#: What a call is about: questions, a lease, what goes back; None: a probe.
+_About = list[Ticket] | LeaseCall | _Unused | None
 
 
 class ClientCore:
@@ -98,7 +101,7 @@ class ClientCore:
         self._unanswered = 0
         #: Deadlines of waiting questions; those of answered ones are removed as they come up.
         self._deadlines: list[tuple[int, int, Ticket]] = []
-        self._unused: dict[Name, tuple[int, int]] = {}
+        self._unused: _Unused = {}
         #: Calls in progress: when each was sent, and what it is about.
         self._sent: dict[int, tuple[int, _About]] = {}
         self._lease_calls = 0
@@ -227,9 +230,10 @@ class ClientCore:
             self.link.succeeded(now)
             self._serve(self.leases.answered(about, status, body, now))
         elif _is_no_answer(status):
-            self._no_answer(about, sent_at, now)
-        elif about is None:
+            self._no_answer(about if isinstance(about, list) else [], sent_at, now)
+        elif not isinstance(about, list):
             self.link.succeeded(now)
+            self._settled(about or {}, status)
         else:
             self._batch_answered(about, status, body, sent_at, now)
 
@@ -302,9 +306,17 @@ class ClientCore:
     def _settle_call(self, now: int) -> Call:
         names = list(self._unused)[: self._batch_max]
         unused = {name: self._unused.pop(name) for name in names}
-        self.counts.settled_messages += sum(messages for messages, _ in unused.values())
-        self.counts.settled_bytes += sum(size for _, size in unused.values())
-        return self._send(SETTLE, settle_body(unused), None, now)
+        return self._send(SETTLE, settle_body(unused), unused, now)
+
+    def _settled(self, unused: _Unused, status: int) -> None:
+        if status == 413 and len(unused) > 1:
+            # More names than the daemon's http.batch_max, or more bytes than its http.body_max_bytes.
+            self._batch_max = len(unused) // 2
+            for name, (messages, size) in unused.items():
+                self.settle(name, messages, size)
+        elif status == 200:
+            self.counts.settled_messages += sum(messages for messages, _ in unused.values())
+            self.counts.settled_bytes += sum(size for _, size in unused.values())
 
     def _send(self, path: str, body: bytes, about: _About, now: int) -> Call:
         self._last_id += 1
@@ -337,10 +349,10 @@ class ClientCore:
         self._unanswered -= 1
         ticket.answer(answer)
 
-    def _no_answer(self, batch: list[Ticket] | None, sent_at: int, now: int) -> None:
+    def _no_answer(self, batch: list[Ticket], sent_at: int, now: int) -> None:
         """Ask again, before all others, those that were not asked too often."""
         self.link.failed(sent_at, now)
-        for ticket in reversed(batch or []):
+        for ticket in reversed(batch):
             if ticket.is_done:
                 continue
             if ticket.sends < _SENDS_MAX:

@@ -46,7 +46,8 @@ class Demand:
         elapsed_s = (now - self.since) / 1e9
         measured = (self.asked + waiting) / max(elapsed_s, _WINDOW_S)
         fallen = measured + (self.rate - measured) * math.exp(-max(elapsed_s, 0.0) / _FALL_S)
-        self.rate = max(measured, fallen)
+        # What went back since may be more than was asked since.
+        self.rate = max(0.0, measured, fallen)
         if elapsed_s >= _WINDOW_S:
             self.asked, self.since = 0, now
         return self.rate

@@ -62,12 +62,16 @@ class Pump:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._core.settings.close_timeout_s):
                 await self._all_sent()
-                with self._guard:
-                    last = self._core.give_back(now())
-                self._begin(tasks, last)
-                await self._all_sent()
+                # Again where the daemon took fewer at once than were sent.
+                while last := self._last_calls():
+                    self._begin(tasks, last)
+                    await self._all_sent()
         for task in self._sending:
             task.cancel()
+
+    def _last_calls(self) -> list[Call]:
+        with self._guard:
+            return self._core.give_back(now())
 
     async def _all_sent(self) -> None:
         while self._sending:

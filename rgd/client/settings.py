@@ -67,7 +67,7 @@ class ClientSettings:
     """Longest such pause."""
 
     batch_max: int = 1000
-    """Questions of one call. The daemon takes `http.batch_max` (10,000); where it takes fewer, calls shrink."""
+    """Questions of one call. The daemon takes `http.batch_max` (1,000); where it takes fewer, calls shrink."""
 
     calls_max: int = 4
     """Calls in progress; each has a connection."""

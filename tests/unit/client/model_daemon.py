@@ -60,8 +60,8 @@ class ModelDaemon:
         """Answer any call about a lease; new and renewed ones are granted these amounts."""
         body = msgspec.json.decode(call.body)
         parts = call.path.split("/")
+        assert min(body.get("wants_messages_per_s", 0), body.get("wants_bytes_per_s", 0)) >= 0
         if len(parts) == 3:
-            assert min(body["wants_messages_per_s"], body["wants_bytes_per_s"]) >= 0
             self._last += 1
             lease_id = f"lease-{self._last}"
             self.leases[lease_id] = [0, 0]

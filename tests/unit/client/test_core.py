@@ -116,6 +116,21 @@ def test_calls_become_shorter_where_the_daemon_takes_shorter_ones(asked: Asked) 
     assert len(asked.answers) == 5
 
 
+def test_what_goes_back_is_sent_again_where_the_daemon_takes_fewer_at_once(asked: Asked) -> None:
+    for number in range(5):
+        asked.core.settle(Name("acme", f"orders-{number}"), 1, 10)
+    asked.core.answered(asked.call().id, 413, b'{"reason":"too long"}', 0)
+    assert asked.core.count().settled_messages == 0
+    lengths = []
+    while calls := asked.core.calls(0):
+        for call in calls:
+            lengths.append(len(items(call)))
+            asked.core.answered(call.id, *asked.daemon.settle(call), 0)
+    assert lengths == [2, 2, 1]
+    assert asked.daemon.settled == [5, 50]
+    assert asked.core.count().settled_bytes == 50
+
+
 def test_a_refused_token_is_everybodys_answer_and_no_outage(asked: Asked) -> None:
     asked.ask()
     asked.core.answered(asked.call().id, 401, b'{"reason":"no token"}', 0)

@@ -11,7 +11,7 @@ import pytest
 
 from rgd.client.answers import Answer, Name, Question, Source
 from rgd.client.core import Call, ClientCore
-from rgd.client.hold import Hold
+from rgd.client.hold import Demand, Hold
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
 from tests.unit.client.model_daemon import ModelDaemon
@@ -193,6 +193,11 @@ def test_names_with_leases_are_bounded_and_idle_ones_make_room() -> None:
     # The forgotten one is asked for one by one.
     leased.ask(now=2000 * MS)
     assert [call.path for call in leased.core.calls(2000 * MS)] == ["/v1/acquire"]
+
+
+def test_what_goes_back_of_an_earlier_time_makes_no_demand_below_nothing() -> None:
+    demand = Demand(0, asked=-99, rate=50.0)
+    assert demand.measure(0, 1000 * MS) == 0
 
 
 def test_a_child_process_holds_nothing(leased: Leased) -> None:
