@@ -149,7 +149,7 @@ def _write(outcome: Outcome, options: argparse.Namespace) -> None:
         try:
             draw_rounds(outcome, options.out)
         except ImportError as exc:
-            print(f"sim: no plots without {exc.name}: pip install '.[report]'", file=sys.stderr)
+            print(f"sim: no plots without {exc.name}: pip install '.[test]'", file=sys.stderr)
     if options.log is not None and not write_usage_logs(outcome.cluster, options.log):
         print(f"sim: {outcome.policy} writes no usage log", file=sys.stderr)
 

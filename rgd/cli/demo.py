@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rgd.app.demo.run import Show, Snapshot
     from rgd.app.demo.verdict import PhaseVerdict
 
-#: The files of an earlier demo, which a new one may delete.
-_OWN = frozenset({"exchange", "log", "report", "groups.yaml"})
+#: Is in the folder of a demo, which a new one may delete with all that is in it.
+_MARK = ".rgd-demo"
 
 
 def demo(
@@ -41,12 +41,12 @@ def demo(
 
     from rgd.app.demo.run import play
 
-    _make_room(out)
     if not no_report:
         from rgd.analysis.session import require_java, require_spark
 
         require_java()
         require_spark()
+    _make_room(out)
     with _screen() as show:
         verdicts = asyncio.run(play(out, show))
     report = None if no_report else _report(out)
@@ -59,17 +59,16 @@ def demo(
 
 
 def _make_room(out: Path) -> None:
-    """Remove the files of an earlier demo from `out`, and nothing else."""
+    """Begin a demo's folder, in place of that of a former one and of nothing else."""
     from rgd.errors import ConfigError, Fault
 
-    if not out.exists():
-        return
-    if not out.is_dir() or any(
-        path.name not in _OWN and not path.name.startswith("broker-") for path in out.iterdir()
-    ):
-        expected = "expected a new folder, or one of a former demo"
+    if (out / _MARK).exists():
+        shutil.rmtree(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        expected = f"expected a new or empty folder, or one of a former demo (with {_MARK})"
         raise ConfigError(Fault("command line", "--out", expected))
-    shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()
 
 
 def _report(out: Path) -> str:

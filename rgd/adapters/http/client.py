@@ -11,7 +11,7 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -37,6 +37,9 @@ _ANSWERS: Final = frozenset({(429, "/v1/acquire"), (503, "/readyz")})
 
 #: Begins an address that is a unix socket's path: `unix:///run/rgd.sock`.
 UNIX: Final = "unix://"
+
+
+_Answer = TypeVar("_Answer")
 
 
 class DaemonUnreachable(RgdError):
@@ -163,7 +166,7 @@ class DaemonClient:
                         message = await response.content.readuntil(b"\n\n")
                     if not message:
                         return
-                    view = _decode(message.partition(b"data: ")[2])
+                    view = self._checked(_decode(message.partition(b"data: ")[2]), dict, "/v1/live")
                     wait_s = max(CALL_TIMEOUT_S, SILENT_ROUNDS * view["round_s"])
                     yield view
 
@@ -173,8 +176,7 @@ class DaemonClient:
 
     async def log_cursors(self) -> list[dict[str, Any]]:
         """How far the readers of the usage log have come."""
-        found: list[dict[str, Any]] = await self._call("GET", "/v1/log/cursors")
-        return found
+        return self._checked(await self._call("GET", "/v1/log/cursors"), list, "/v1/log/cursors")
 
     async def acknowledge(self, name: str, index: int) -> None:
         """Keep a reader's position."""
@@ -186,7 +188,7 @@ class DaemonClient:
 
     async def health(self) -> None:
         """Have the daemon say that it is alive."""
-        await self._call("GET", "/healthz")
+        await self._object("GET", "/healthz")
 
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""
@@ -202,7 +204,7 @@ class DaemonClient:
         following: str | None = f"{path}?limit={PAGE_LIMIT}"
         while following is not None:
             page, links = await self._ask("GET", following)
-            views += page
+            views += self._checked(page, list, path)
             following = None if "next" not in links else str(links["next"]["url"].relative())
         return views
 
@@ -210,7 +212,14 @@ class DaemonClient:
         return (await self._ask(method, path, body))[0]
 
     async def _object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        answer: dict[str, Any] = await self._call(method, path, body)
+        return self._checked(await self._call(method, path, body), dict, path)
+
+    def _checked(self, answer: object, kind: type[_Answer], path: str) -> _Answer:
+        """What a daemon can answer; anything else is of another server."""
+        if not isinstance(answer, kind):
+            raise DaemonUnreachable(
+                f"no daemon answers at {self._told}: {path} is not one's answer"
+            )
         return answer
 
     async def _ask(self, method: str, path: str, body: object = None) -> tuple[Any, Any]:

@@ -1,7 +1,9 @@
 """How commands reach a daemon: in the clear, over TLS, with a certificate of their own, by a unix socket; and `rgd probe`."""
 
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +17,15 @@ from tests.support.certificates import make_certificate
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
 
+COMMANDS = [
+    ("groups", "list"),
+    ("why", "acme/orders"),
+    ("probe",),
+    ("probe", "--ready"),
+    ("top", "--once"),
+    ("top", "--once", "--json"),
+    ("doctor",),
+]
 SNAPSHOT = PolicySnapshot({"gold": Group("gold")})
 
 
@@ -44,25 +55,33 @@ def reached(
         yield ("--url", url, *map(str, options))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("groups", "list"),
-        ("why", "acme/orders"),
-        ("probe",),
-        ("probe", "--ready"),
-        ("top", "--once"),
-        ("top", "--once", "--json"),
-        ("doctor",),
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.slow
 def test_commands_reach_a_daemon_in_every_way(
     rgd: Rgd, reached: tuple[str, ...], command: tuple[str, ...]
 ) -> None:
     outcome = rgd(*command, *reached)
     assert (outcome.code, outcome.err) == (0, "")
+
+
+class Page(BaseHTTPRequestHandler):
+    """What is no daemon: it answers everything with a page."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<!doctype html>\n\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_who_answers_and_is_no_daemon_is_reported(rgd: Rgd, command: tuple[str, ...]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        outcome = rgd(*command, "--url", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert outcome.code == 1
+    assert "no daemon answers" in outcome.out + outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_who_is_not_trusted_is_told_what_to_give(
