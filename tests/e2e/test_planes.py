@@ -16,7 +16,7 @@ from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_records import LogReader
-from tests.support.lone_daemon import SOON_S, lone_daemon, running
+from tests.support.lone_daemon import SOON_S, lone_daemon, plane_of, running
 
 pytestmark = pytest.mark.e2e
 
@@ -39,11 +39,6 @@ def records(folder: Path) -> list[RoundRecord]:
     reader = LogReader()
     read = map(reader.read, entries)
     return [record for record in read if isinstance(record, RoundRecord)]
-
-
-def plane_of(daemon: Daemon) -> psutil.Process:
-    children = psutil.Process(daemon.pid).children()
-    return next(one for one in children if "rgd.app.planes.plane_process" in one.cmdline())
 
 
 def is_replaced(daemon: Daemon, plane: psutil.Process) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psutil
+
 from rgd.adapters.http.client import DaemonClient
 from rgd.app.demo.cluster import Daemon
 
@@ -23,6 +25,12 @@ def lone_daemon(folder: Path, **settings: str) -> Daemon:
     (folder / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1e6}}}\n")
     environ = {f"RGD_{key}": value for key, value in settings.items()}
     return Daemon("broker-1", folder, NOWHERE, {"RGD_EXCHANGE__ROUND_MS": "100"} | environ)
+
+
+def plane_of(daemon: Daemon) -> psutil.Process:
+    """The process of a daemon that runs which agrees with the others."""
+    children = psutil.Process(daemon.pid).children()
+    return next(one for one in children if "rgd.app.planes.plane_process" in one.cmdline())
 
 
 @asynccontextmanager

@@ -24,12 +24,11 @@ import aiohttp
 
 from rgd.app.demo.cluster import Daemon
 from tests.support.exchanges import embedded_exchange
+from tests.support.lone_daemon import NOWHERE, plane_of
 from tests.support.raw_pulsar import RawProducer, metadata
 
 PAGES = Path(__file__).parents[1] / "data" / "faults"
 SOON_S = 120.0
-#: Nobody listens there: port 1 is reserved.
-NOWHERE = "pulsar://127.0.0.1:1"
 GROUPS = "groups: {gold: {publish: {messages: 1000}}}\n"
 TOKEN = "a-token-of-tests"
 CALLERS = "a-callers-token"
@@ -176,6 +175,15 @@ async def a_view_has_a_bug(scene: Scene) -> None:
     await scene.broken(lambda page: page['rgd_internal_errors_total{where="view"}'] > 0)
 
 
+async def a_plane_is_killed(scene: Scene) -> None:
+    daemon = await scene.start()
+    await scene.sound()
+    plane_of(daemon).kill()
+    # No page without a plane.
+    restarts = "rgd_plane_restarts_total"
+    await scene.broken(lambda page: page.get(restarts) == 1 and page["rgd_degraded"] == 0)
+
+
 async def the_log_cannot_be_written(scene: Scene) -> None:
     await scene.start()
     await scene.sound()
@@ -287,6 +295,7 @@ FAULTS: dict[Fault, set[str]] = {
     daemons_have_other_files: {"RgdPoliciesDiffer", "RgdDegraded"},
     a_name_is_taken: {"RgdNameConflict"},
     a_view_has_a_bug: {"RgdInternalErrors"},
+    a_plane_is_killed: {"RgdPlaneRestarts"},
     the_log_cannot_be_written: {"RgdUsageLogLost", "RgdDegraded"},
     the_tier_is_gone: {"RgdTierFails", "RgdDegraded"},
     a_reader_is_too_slow: {"RgdReaderLostEntries"},
