@@ -18,7 +18,7 @@ from rgd.client.settings import UNIX, ClientSettings
 #: Longest token file that is read, in bytes.
 TOKEN_BYTES_MAX: Final = 64 << 10
 
-#: Longest answer in bytes; an array of 10,000 refusals with the longest names of groups has less.
+#: Longest answer in bytes; an array of 1,000 refusals with the longest names of groups has less.
 ANSWER_BYTES_MAX: Final = 16 << 20
 
 #: Connections beside those of questions and leases: what goes back, and probes.
