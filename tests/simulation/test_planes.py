@@ -100,6 +100,8 @@ def test_the_log_has_what_came_since_and_totals_go_on() -> None:
     sequences = [sequence for sequence, _row in rows]
     assert sequences == sorted(set(sequences))
     admitted = [row.admitted_total.messages for _sequence, row in rows]
+    wanted = [row.wanted_total.messages for _sequence, row in rows]
+    assert wanted == sorted(wanted)
     share = there(there(member.brain.share(cluster.keys[0])).messages)
     grown = [after - before for before, after in pairwise(admitted)]
     for (_sequence, row), more in zip(rows[1:], grown, strict=True):

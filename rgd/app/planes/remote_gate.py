@@ -4,13 +4,13 @@ What is asked for waits one turn of the gate's loop; what is told waits for noth
 `RemoteNews`, as it does in the gate's own news where both are one process.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar, TypeVarTuple
 
 from rgd.app.planes.plane_end import PlaneEnd
 from rgd.core.backlog.quota import Blocked
-from rgd.core.counts.page import Page, Ungoverned, joined
+from rgd.core.counts.page import OpenedWindow, Page, Ungoverned, joined
 from rgd.core.gate.local import LocalGate
 from rgd.core.gate.policy_parts import parts_between
 from rgd.core.policies.model import GroupKey, OnUnknown, Rate, Rates
@@ -68,8 +68,8 @@ class RemoteNews:
         """[slots, messages or bytes, levels] work refused by each level since the start, int64."""
         return b"".join(self._link.ask_each(_refused, parted(slots)))
 
-    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
-        """Begin what belongs to a window anew."""
+    def open_windows(self, rows: Iterable[OpenedWindow]) -> None:
+        """Begin what belongs to a window again."""
         for part in parted(rows):
             self._link.tell(_open_windows, part)
 
@@ -120,8 +120,8 @@ class RemoteGate:
         """Put a share of a group without a slot id in force; it has that slot id from now on."""
         self._link.tell(LocalGate.give_slot, key, slot, share, now)
 
-    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
-        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> tuple[Page, list[Sequence[int]]]:
+        """Give slot ids to groups that keep their share; returns the readings of those that there are, and their demand."""
         return self._link.ask(LocalGate.resume, [*groups])
 
     def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
@@ -181,7 +181,7 @@ def _refused(gate: LocalGate, slots: list[int]) -> bytes:
     return gate.news.refused(slots)
 
 
-def _open_windows(gate: LocalGate, rows: list[tuple[int, bool]]) -> None:
+def _open_windows(gate: LocalGate, rows: list[OpenedWindow]) -> None:
     gate.news.open_windows(rows)
 
 

@@ -130,9 +130,9 @@ class Rounds:
         self.urgent.update(dict.fromkeys(jumped))
         return bool(jumped)
 
-    def resume(self, page: Page, now: Nanos) -> None:
-        """Begin with these readings of groups that another plane had."""
-        slots = self.demand.resume(page, now)
+    def resume(self, page: Page, wanted: Sequence[Sequence[int]], now: Nanos) -> None:
+        """Begin with these readings of groups that another plane had, and their demand since the start."""
+        slots = self.demand.resume(page, wanted, now)
         self._logged[slots] = self._refused(slots)
 
     @property

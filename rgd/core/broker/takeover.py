@@ -29,4 +29,4 @@ def resume(
     shares = rates(known[at][1] for at in fresh)
     sharing.hold(slots[fresh], shares, event.now)
     given = [(known[at][0], int(slots[at])) for at in fresh]
-    rounds.resume(gate.resume(given), event.now)
+    rounds.resume(*gate.resume(given), event.now)

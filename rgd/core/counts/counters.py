@@ -10,6 +10,7 @@ everything once. Only `topics`, `held` and `unsaid` belong to the open window (`
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -62,6 +63,8 @@ class Counters:
     refused_new_bytes: int = 0
     unsaid_messages: int = 0
     unsaid_bytes: int = 0
+    #: Demand since the start as the plane counted it, of messages and bytes: another plane goes on from it.
+    wanted: Sequence[int] = (0, 0)
     #: How long the last refused caller was told to wait.
     wait_ms: int = 0
     #: Bounds refused work with attempt 0; None until there is some.

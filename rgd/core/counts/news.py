@@ -11,7 +11,7 @@ from struct import pack as pack_numbers
 from typing import Protocol
 
 from rgd.core.counts.counters import NO_SLOT, Counters
-from rgd.core.counts.page import Page, pack
+from rgd.core.counts.page import OpenedWindow, Page, pack
 
 
 class Counted(Protocol):
@@ -79,11 +79,12 @@ class News:
         totals = list(chain.from_iterable(self._counted[slot].refused_totals() for slot in slots))
         return pack_numbers(f"{len(totals)}q", *totals)
 
-    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
-        """Begin what belongs to a window anew, by slot id and whether it is idle: then unsaid refusals are forgotten."""
-        for slot, is_idle in rows:
+    def open_windows(self, rows: Iterable[OpenedWindow]) -> None:
+        """As `rgd.core.counts.page.Pages`."""
+        for slot, is_idle, *wanted in rows:
             if (one := self._counted.get(slot)) is not None:
                 one.counters.open_window(is_idle=is_idle)
+                one.counters.wanted = wanted
 
     def report(self, rows: Iterable[tuple[int, bool]]) -> None:
         """Note of some groups, by slot id, whether the peers know of the demand."""

@@ -37,14 +37,18 @@ class Page(NamedTuple):
     besides: bytes = b""
 
 
+#: A slot id, whether the row is idle, and its demand since the start in messages and bytes.
+OpenedWindow = tuple[int, bool, int, int]
+
+
 class Pages(Protocol):
     """Where pages come from (`rgd.core.counts.news.News`)."""
 
     def changed(self, slots: Iterable[int]) -> Page:
         """Those of these rows that changed since they were in a page; the touched ones stay touched."""
 
-    def open_windows(self, rows: Iterable[tuple[int, bool]]) -> None:
-        """Begin what belongs to a window anew, by slot id and whether it is idle: then unsaid refusals are forgotten."""
+    def open_windows(self, rows: Iterable[OpenedWindow]) -> None:
+        """Begin what belongs to a window again; where the row is idle, unsaid refusals are forgotten."""
 
 
 class Ungoverned(NamedTuple):

@@ -11,6 +11,7 @@ The estimator (`rgd.core.demand.estimator`) turns the rates into the demand that
 peers. `advertise` stores what was sent, so that a slot that differs much from it triggers a report.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -117,9 +118,16 @@ class DemandTable:
         #: When the first row counts as silent, unless it is asked before; as of `fall_silent`.
         self.silent_at: Nanos | None = None
 
-    def resume(self, page: Page, now: Nanos) -> Ints:
-        """Take over rows that another table had: nothing of what is in their page is counted here; returns their slot ids."""
+    def resume(self, page: Page, wanted: Sequence[Sequence[int]], now: Nanos) -> Ints:
+        """Take over rows that another table had: nothing of what is in their page is counted here; returns their slot ids.
+
+        Args:
+            page: their readings.
+            wanted: [rows, 2] their demand since the start, in whole units.
+            now: the current time.
+        """
         rows, marks = self._take(page)
+        self._slots.wanted_total[rows] = np.array(wanted, np.int64).reshape(-1, 2)
         returned = self._told.besides[rows, RETURNED]
         self._told.netted[rows] += returned
         marks[:, ADMITTED] -= returned
@@ -353,7 +361,8 @@ class DemandTable:
             besides[:, HELD] = besides[:, LARGEST_SLICE] = 0
             besides[is_idle, SLICES] = 0
             self._told.besides[rows] = besides
-        self._news.open_windows(zip(rows.tolist(), is_idle.tolist(), strict=True))
+        wanted = self._slots.wanted_total[rows].T.tolist()
+        self._news.open_windows(zip(rows.tolist(), is_idle.tolist(), *wanted, strict=True))
 
     def _offered(
         self, rows: Ints, of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats

@@ -79,12 +79,13 @@ class LocalGate(Limiter):
         for slot, share in shares:
             self.set_share(slot, share, now)
 
-    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
-        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> tuple[Page, list[Sequence[int]]]:
+        """As `rgd.core.gate.port.Gate`."""
         states = [self.know(key, slot) for key, slot in groups]
         # What was touched when no plane was there has poked nobody.
         self.news.on_news()
-        return pack([state.counters for state in states if state is not None])
+        counters = [state.counters for state in states if state is not None]
+        return pack(counters), [one.wanted for one in counters]
 
     def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
         """Keep the sequences that the plane has used, for the next plane."""

@@ -9,7 +9,7 @@ Laws:
 - A part is a small piece of the gate's work (64 rows), because requests wait until it ends.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, TypeVarTuple
 
 from rgd.core.backlog.quota import Blocked
@@ -83,8 +83,11 @@ class Gate(Protocol):
     def give_slot(self, key: GroupKey, slot: int, share: Rates, now: Nanos) -> None:
         """The same for a group without a slot id, which has this one from now on."""
 
-    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> Page:
-        """Give slot ids to groups that keep their share; returns the readings of those that there are."""
+    def resume(self, groups: Iterable[tuple[GroupKey, int]]) -> tuple[Page, list[Sequence[int]]]:
+        """Give slot ids to groups that keep their share; returns the readings of those that there are, and their demand.
+
+        Demand is in whole units of messages and bytes since the start, as of the last window that a plane opened.
+        """
 
     def note_sequences(self, sequences: Mapping[tuple[int, int], int]) -> None:
         """Keep the sequences that reports have used, by number and layout of their shard, for the next plane."""
