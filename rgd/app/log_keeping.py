@@ -65,8 +65,10 @@ class LogKeeper:
     # Its life.
 
     def start(self) -> None:
-        """Begin to carry closed segments to the tier; the log is open."""
-        for name, index in self._cursors.lower(self._kept.next_index):
+        """Begin to carry closed segments to the tier; the log is open, or has told why it cannot be."""
+        # Of a log that cannot be read the end is not known.
+        is_known = self._kept.trouble is None
+        for name, index in self._cursors.lower(self._kept.next_index) if is_known else ():
             _log.warning(
                 "a cursor was beyond the end of the log, which lost entries; it is at the end now",
                 cursor=name,

@@ -293,8 +293,13 @@ class Appender:
         # It begins with policies of at most half its size, whatever the first entry needs.
         half = self._settings.segment_bytes // 2
         self._make_room(self.next_index, half + max(needed, half))
-        for part in self._encoder.begin_segment():
-            self._put(self._encoded(part, pending), is_offered=False)
+        try:
+            for part in self._encoder.begin_segment():
+                self._put(self._encoded(part, pending), is_offered=False)
+        except Exception:
+            # It has no policies to read its entries by: the next entry begins another segment.
+            self._close_segment()
+            raise
 
     def _open(self, path: Path) -> None:
         # Opening a FIFO of this name would wait for its reader.

@@ -96,15 +96,15 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, unless it is held already; creates the folder, also one that was removed meanwhile.
+        """Take the lock, unless it is held already; creates the folder, also one that was removed or moved away meanwhile.
 
         Raises:
             LogLocked: another process, or another log of this one, has it.
             OSError: the folder cannot be created or locked.
         """
-        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink > 0:
+        if self._is_in_place():
             return
-        # A file that was removed with its folder locks nothing that others could open.
+        # A file that was removed or moved with its folder locks nothing that others could open.
         self.release()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -125,6 +125,14 @@ class FolderLock:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def _is_in_place(self) -> bool:
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Release the lock. Idempotent."""

@@ -357,8 +357,8 @@ class Uploader:
         """Delete from the disk what the tier has for long enough."""
         now = self._parts.clock()
         tiered = {one.first_index for one in (*self.state.segments, *self.state.marked)}
-        # The log goes on from its newest segment.
-        newest = list_segments(self._folder)[-1:]
+        # The log goes on from its newest entry.
+        newest = [one for one in list_segments(self._folder) if not is_begun(one)][-1:]
         tiered -= {one.first_index for one in newest}
         there = [one for one in self._parts.closed() if one.first_index in tiered]
         self._uploaded_at = {

@@ -50,17 +50,18 @@ class Trimmer:
         """Delete segments beyond the limits; returns them.
 
         Args:
-            active: first index of the segment that is being written, which stays; None: there is none, and the
-                newest one stays, because the log goes on from it.
+            active: first index of the segment that is being written, which stays; None: there is none. Where none
+                has an entry yet, the newest one that has stays, because the log goes on from it.
             reserved_bytes: what that segment, or the next one, may come to need.
             cursors: the index of the first entry that each reader has not read yet.
 
         Raises:
             UsageLogError, OSError: the folder cannot be read, or a segment cannot be deleted.
         """
-        known = self._closed_now(active)
+        segments = list_segments(self.folder)
+        known = self._closed_now(segments, active)
         ages = self._ages.at(known, self.clock())
-        stay = known[-1:] if active is None else []
+        stay = known[-1:] if active is None or any(map(is_begun, segments[-1:])) else []
         gone = removals(
             known[: len(known) - len(stay)],
             ages[: len(known) - len(stay)],
@@ -83,11 +84,11 @@ class Trimmer:
             if not path.with_suffix(".log").exists():
                 path.unlink(missing_ok=True)
 
-    def _closed_now(self, active: int | None) -> list[ClosedSegment]:
-        """The closed segments, oldest first."""
+    def _closed_now(self, segments: list[Segment], active: int | None) -> list[ClosedSegment]:
+        """The closed ones of the segments on disk, oldest first."""
         closed = [
             self._known.get(segment.first_index) or facts_of(segment)
-            for segment in list_segments(self.folder)
+            for segment in segments
             if segment.first_index != active and not is_begun(segment)
         ]
         self._known = {one.first_index: one for one in closed}

@@ -312,6 +312,8 @@ class Levels:
             # A group that got its slot id late may have been touched long before. It may be there twice then.
             if state.counters.is_touched:
                 self.news.touched.append(state.counters)
+            if state.reported:
+                self.news.call_out(slot)
 
     def _catch_up(self, state: GroupState, group: Group, now: Nanos) -> None:
         """Apply what changed since a group was last used, until the plane tells its share."""

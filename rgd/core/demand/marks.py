@@ -73,8 +73,8 @@ def readings_of(page: Page) -> Readings:
 
 
 def counted(begin: Floats, end: Floats, fields: slice) -> Floats:
-    """[rows, 2] the counts between two marks."""
-    return end[:, fields] - begin[:, fields]
+    """[rows, 2] the counts between two marks; beyond 2**53 marks are not exact, and may seem to fall."""
+    return np.maximum(end[:, fields] - begin[:, fields], 0)
 
 
 def arrived(begin: Floats, end: Floats) -> Floats:

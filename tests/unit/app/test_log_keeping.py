@@ -104,6 +104,8 @@ async def test_a_cursor_beyond_the_end_of_a_log_that_lost_entries_goes_back_to_i
     folder: Path,
 ) -> None:
     (folder / CURSORS_NAME).write_text(f'{{"ahead": {COUNT + 13}, "behind": 7, "there": {COUNT}}}')
+    # Of a log that cannot be opened the end is not known.
+    keeper_of(folder, 0, clock=SetClock(), trouble="no permission").start()
     keeper = keeper_of(folder, COUNT, clock=SetClock())
     keeper.start()
     positions = {"ahead": COUNT, "behind": 7, "there": COUNT}

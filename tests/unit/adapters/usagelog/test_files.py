@@ -4,6 +4,7 @@ Not covered: the lock between processes (tests/e2e/test_failed_starts.py), and f
 """
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ def test_every_broker_has_a_folder_of_its_own_directly_in_the_root(tmp_path: Pat
         assert not folder.name.startswith(".")
         folder.mkdir()
         assert folder.is_dir()
+
+
+@pytest.mark.parametrize("gone", ["removed", "moved"])
+def test_a_folder_that_is_gone_is_made_and_locked_again(tmp_path: Path, gone: str) -> None:
+    lock, folder = FolderLock(tmp_path / "log"), tmp_path / "log"
+    lock.acquire()
+    if gone == "removed":
+        shutil.rmtree(folder)
+    else:
+        folder.rename(tmp_path / "archive")
+    lock.acquire()
+    with pytest.raises(LogLocked):
+        FolderLock(folder).acquire()
 
 
 def test_a_second_writer_learns_who_has_the_log_and_what_to_do(tmp_path: Path) -> None:

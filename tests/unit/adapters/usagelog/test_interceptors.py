@@ -11,6 +11,9 @@ import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.core.exchange.messages import Loggable, PoliciesInForce, Sender
+from rgd.core.policies.model import Group
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import Interceptor
 from tests.unit.adapters.usagelog.logs import T0, read, segments_in, write_log
 
@@ -107,3 +110,33 @@ def test_an_own_one_that_fails_loses_its_entry_alone(
     entries, damaged = read(tmp_path)
     assert [item.entry.index for item in entries] == [0, 1]
     assert damaged == []
+
+
+class FailingSecond:
+    """Raises when it is called for the second time: for the policies, once the first entry was tried."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
+        del timestamp_ms, index
+        self.calls += 1
+        if self.calls == 2:
+            raise ValueError("as the test says")
+        return b""
+
+
+def test_an_own_one_that_fails_where_a_segment_begins_leaves_none_without_policies(
+    tmp_path: Path,
+) -> None:
+    own = (FailingSecond(),)
+    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=own)
+    appender = Appender(tmp_path, settings, broker="b1", on_fault=lambda _: None)
+    appender.resume()
+    policies = PoliciesInForce(Sender("b1", 1), PolicySnapshot({"gold": Group("gold")}))
+    batch: list[Loggable] = [policies, b"1", b"2"]
+    appender.write([Pending(item, T0 + 10 * at, at) for at, item in enumerate(batch)])
+    appender.close()
+    assert appender.unwritable == 1
+    # The policies and the last one.
+    assert appender.appended == 2

@@ -42,8 +42,8 @@ class OwnReader:
         for message in messages:
             self.live(MessageReceived(ms(self.now), message))
 
-    def change(self, **quotas: float) -> None:
-        """Put groups of so many messages a second in force, in place of every other."""
+    def change(self, **quotas: float | None) -> None:
+        """Put groups of so many messages a second in force, or without a limit, in place of every other."""
         groups = {name: Group(name, Limit(rates(quota))) for name, quota in quotas.items()}
         self.live(PoliciesChanged(ms(self.now), PolicySnapshot(groups)))
 

@@ -16,7 +16,7 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.counts.counters import NO_SLOT
-from rgd.core.exchange.messages import Sender
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.policies.model import GroupKey, OnIsolation
 from rgd.core.units import Nanos
 from tests.unit.core.broker.own_reader import OwnReader
@@ -92,6 +92,18 @@ def test_a_gate_that_was_isolated_meanwhile_is_told_its_shares_again() -> None:
     house.change(gold=1000, late=1000)
     house.ask(group="late")
     assert not house.share("late").is_unlimited
+
+
+def test_what_was_refused_before_it_is_answered_is_reported_at_once() -> None:
+    house = House()
+    house.ask(1000)
+    house.ask(1000)
+    house.answer()
+    house.sent()
+    house.wait(200)
+    (report,) = house.sent()
+    assert isinstance(report, Report)
+    assert len(report.rows) == 1
 
 
 def test_asked_twice_is_answered_once() -> None:
