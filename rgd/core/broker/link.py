@@ -32,7 +32,7 @@ class Link:
     def __init__(self, patience_ns: int, damping_max_ns: int) -> None:
         self._patience_ns = patience_ns
         self._damping_max_ns = damping_max_ns
-        self._unconfirmed: deque[tuple[int, Nanos]] = deque(maxlen=UNCONFIRMED_MAX)
+        self._unconfirmed: deque[tuple[int, Nanos]] = deque()
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
         #: The least wait of an increase, nanoseconds: about the p99 until a message comes back.
         self.damping_ns = damping_max_ns
@@ -43,6 +43,9 @@ class Link:
 
     def sent(self, sequence: int, now: Nanos) -> None:
         """Note that a message was handed to the exchange."""
+        if len(self._unconfirmed) == UNCONFIRMED_MAX:
+            # The oldest says since when the exchange is silent, the newest that it is reachable again.
+            self._unconfirmed.pop()
         self._unconfirmed.append((sequence, now))
 
     def received(self, sequence: int, now: Nanos) -> bool:

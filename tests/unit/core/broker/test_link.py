@@ -23,8 +23,15 @@ def test_an_increase_is_delayed_by_the_longest_delay_seen_up_to_the_most() -> No
     assert one.damping_ns == ms(100)
 
 
-def test_only_so_much_is_remembered_as_missing() -> None:
+def test_with_many_messages_on_their_way_the_oldest_still_counts_as_missing() -> None:
     one = link()
-    for sequence in range(1, UNCONFIRMED_MAX + 3):
+    newest = 10 * UNCONFIRMED_MAX
+    one.received(0, ms(0))
+    for sequence in range(1, newest + 1):
         one.sent(sequence, ms(sequence))
-    assert one.silent_at == ms(1100 + 3)
+    assert one.silent_at == ms(1100 + 1)
+    assert one.is_silent(ms(1101))
+    # Memory is bounded, but the newest message proves that the exchange is reachable.
+    assert not one.received(newest - 1, ms(newest))
+    assert one.received(newest, ms(newest + 5))
+    assert one.silent_at is None
