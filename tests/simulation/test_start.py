@@ -8,7 +8,7 @@ import pytest
 
 from rgd.core.broker.mode import Mode
 from rgd.core.units import NS_PER_S
-from tests.simulation.worlds import Cluster
+from tests.simulation.worlds import Cluster, watch_conservation
 
 pytestmark = pytest.mark.slow
 
@@ -61,4 +61,22 @@ def test_a_joiner_is_fair_within_two_rounds_of_going_live() -> None:
     cluster.run_s(5)
     cluster.add(900.0)
     cluster.run_s(3)
+    assert cluster.shares() == pytest.approx([333.3] * 3, rel=0.02)
+
+
+@pytest.mark.parametrize("frozen_s", [2.5, 10])
+def test_a_joiner_that_stands_still_as_it_waits_asks_again(frozen_s: float) -> None:
+    cluster = Cluster([900.0, 900.0], quota=QUOTA)
+    cluster.run_s(5.5)
+    sums = watch_conservation(cluster)
+    joiner = cluster.add(900.0)
+    # It is reached, and nobody has answered yet.
+    cluster.run_s(0.02)
+    cluster.world.freeze(joiner, round(frozen_s * NS_PER_S))
+    # What the peers send meanwhile is lost.
+    cluster.world.network.cut = {(member.name, joiner.name) for member in cluster.members[:2]}
+    cluster.run_s(frozen_s)
+    cluster.heal()
+    cluster.run_s(4)
+    assert max(sums) <= 1.02
     assert cluster.shares() == pytest.approx([333.3] * 3, rel=0.02)

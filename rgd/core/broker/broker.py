@@ -443,6 +443,8 @@ class Broker:
         # Messages of the peers may still wait to be read, so no peer counts as silent yet.
         self.peers.forgive(now)
         self.name.doubt(now)
+        if self.exchange_state.wait_again(now):
+            return [self.publisher.hello(now)]
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
         # The peers drop this broker about now, so they use its shares. The gap counts without

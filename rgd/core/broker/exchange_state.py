@@ -94,6 +94,14 @@ class ExchangeState:
         """End the wait for the peers' states if a message completed them."""
         return self.check(now) if self._sharing.mode.is_waiting else []
 
+    def wait_again(self, now: Nanos) -> bool:
+        """Wait as long again for the peers' states, because answers may be lost; returns whether it waits for them."""
+        if not self._sharing.mode.is_waiting or self._link.reached_at is None:
+            return False
+        self._membership.await_everybody(now)
+        self._link.restart(now)
+        return True
+
     def take(self, signal: Signal, now: Nanos) -> list[Effect]:
         """Follow the table of transitions.
 

@@ -3,6 +3,7 @@
 Not covered: several brokers (tests/simulation), what each mode grants (test_sharing.py).
 """
 
+from rgd.core.broker.effects import Publish
 from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Hello
 from tests.unit.core.broker.conftest import Seat
@@ -79,3 +80,16 @@ def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> 
     assert desk.believes() is Mode.REJOINING
     desk.hear(report("b3"), 3520)
     assert desk.believes() is Mode.LIVE
+
+
+def test_suspended_before_the_peers_answered_it_asks_and_waits_again(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    cut_off(live)
+    live.read_back(6500)
+    live.read_back(6505)
+    assert live.believes() is Mode.REJOINING
+    effects = live.wake(9000)
+    assert live.believes() is Mode.REJOINING
+    assert Publish(Hello(ME)) in effects
+    live.hear(report("b2", usage(500), sequence=3, full=True), 9300)
+    assert live.believes() is Mode.LIVE
