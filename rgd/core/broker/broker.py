@@ -376,7 +376,9 @@ class Broker:
         # These reports are not sent, because peers drop this broker's rows at its goodbye.
         self.publisher.reports_sent -= len(reports)
         yield Append(record)
-        yield from self.stock.farewell()
+        if not self.name.is_lost:
+            # Zeros would replace what the other daemon of the name reports.
+            yield from self.stock.farewell()
         yield from self.publisher.goodbye()
 
     def _check_backlogs(self, now: Nanos) -> Iterator[Effect]:

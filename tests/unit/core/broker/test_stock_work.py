@@ -4,15 +4,18 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 (tests/simulation/test_stock.py).
 """
 
+from dataclasses import replace
+
 import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
+from rgd.core.exchange.messages import Sender
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import Desk, Effects
+from tests.unit.core.broker.desk import Desk, Effects, codes, reports
 from tests.unit.core.values import key, ms, rates, report, usage
 
 S1, S2 = "pulsar://s1:6650", "pulsar://s2:6650"
@@ -86,8 +89,8 @@ def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> 
     desk.hear(report("b2", usage(500)), 2010)
     stock(desk, 2020, used(500))
     # b2 is silent from now on, and expires.
-    reports = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
-    assert reports.count(told(0, "b2")) == ZEROS_PERIODS
+    told_all = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
+    assert told_all.count(told(0, "b2")) == ZEROS_PERIODS
 
 
 def test_it_reports_zeros_when_it_leaves(desk: Desk) -> None:
@@ -104,6 +107,20 @@ def test_a_broker_that_the_list_lacks_and_is_silent_is_cleared_with_zeros(desk: 
     assert Alarm(AlarmCode.STOCK_BROKER_LEFT, S1) in effects
     assert set(desk.broker.usage.rows(key())) - {"b1"} == {S2}
     assert StockReport(S1, (GroupUsage("gold", ZERO, ZERO),)) in sent(effects)
+
+
+def test_a_stock_broker_is_no_member_whose_state_is_awaited(desk: Desk) -> None:
+    desk.hear(report("b2", usage(500)), 2010)
+    stock(desk, 2020, used(500))
+    said = reports(woken(desk, 2020, 4000))
+    assert {one.members for one in said} == {2}
+
+
+def test_who_has_lost_its_name_reports_nothing_in_it_when_it_leaves(desk: Desk) -> None:
+    stock(desk, 2020, used(500))
+    other = replace(report("b1"), sender=Sender("b1", 0), rival=1)
+    assert AlarmCode.NAME_YIELDED in codes(desk.hear(other, 5100))
+    assert sent(desk.stop(5200)) == []
 
 
 def test_reports_of_rgd_and_of_a_peers_name_are_not_taken_in(desk: Desk) -> None:
