@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
@@ -213,6 +214,22 @@ def test_a_shard_that_is_cut_off_gives_equal_parts_and_comes_back(
     house.run_s(5)
     assert reader.joined[down.number].phase is Phase.WARM
     _assert_same(house, without)
+
+
+def test_an_outage_within_the_hold_changes_no_share(
+    without: Mapping[str, Mapping[str, float]],
+) -> None:
+    house = _house([4, 4, 4], seconds=6.5)
+    names = [member.name for member in house.members]
+    house.world.network.cut = {(one, other) for one in names for other in names}
+    house.run_s(2)
+    assert {member.broker.mode for member in house.members} == {Mode.HOLDING}
+    house.world.network.cut.clear()
+    for _ in range(20):
+        house.run_s(0.1)
+        _assert_same(house, without)
+    assert {member.broker.mode for member in house.members} == {Mode.LIVE}
+    _assert_held(house)
 
 
 @pytest.mark.parametrize("change", [(1, 4), _slow((4, 16)), _slow((4, 1))])

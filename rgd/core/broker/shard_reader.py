@@ -125,7 +125,11 @@ class ShardReader:
         """Ask for the rows of all shards again, because reports may have been missed."""
         effects: list[Effect] = []
         for one in self.joined.values():
-            self._begin_again(one, now)
+            if one.phase is Phase.WARM and self._sharing.mode.believes_map:
+                # Within the isolation hold the rows are still good.
+                one.link.restart(now)
+            else:
+                self._begin_again(one, now)
             if one.is_open:
                 effects += self._ask_all(one, now)
         return effects
