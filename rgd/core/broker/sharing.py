@@ -301,8 +301,10 @@ class Sharing:
     def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a piece."""
         damping_ns = self._link.damping_ns
-        raised = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
-        self._announce(*raised, now, np.False_)
+        slots, in_force = self._damping.raise_due(now, damping_ns, self._bounds.piece_groups)
+        # A group with new policies gets its rate with them: the gate would drop one that is gone, which is still in use here.
+        is_read = ~self.policies.is_unread[slots]
+        self._announce(slots[is_read], in_force[is_read], now, np.False_)
 
     @property
     def due_at(self) -> Nanos | None:

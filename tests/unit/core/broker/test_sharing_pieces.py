@@ -88,3 +88,26 @@ def test_idle_groups_are_read_by_the_way_and_missing_ones_are_given_up(house: Ho
     house.catch_up(0)
     assert house.due() is None
     assert house.gate.dropped == [key()]
+
+
+def test_an_increase_that_is_due_waits_until_new_policies_are_read(house: House) -> None:
+    house.use(100)
+    house.quota(200)
+    house.applied.clear()
+    change_many(house)
+    # The gate would drop the group that is gone, and its rounds still count it.
+    house.sharing.raise_due(ms(1000))
+    assert house.applied == []
+    assert house.sharing.is_in_use(house.slots(key())).all()
+    house.catch_up(1000)
+    assert house.gate.dropped == [key()]
+
+
+def test_an_increase_that_waited_for_new_policies_comes_with_them(house: House) -> None:
+    house.use(100)
+    wider = house.quota(200)
+    house.applied.clear()
+    change_many(house, wider)
+    house.sharing.raise_due(ms(1000))
+    house.catch_up(1000)
+    assert [share for _, share, _ in house.applied] == [rates(200)]
