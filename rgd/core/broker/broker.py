@@ -222,6 +222,11 @@ class Broker:
             self.stock.due_at(now),
         )
 
+    @property
+    def _leaves_gate(self) -> bool:
+        """Whether the gate goes on with another plane's policies, because this one knows none yet."""
+        return self.resumes and not self._knows_policies
+
     # Handlers, one for each event.
 
     def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., Iterable[Effect]]]:
@@ -312,8 +317,7 @@ class Broker:
         return self.shard_reader.opened(event.shard, event.now)
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
-        if self.resumes and not (event.known or self._knows_policies):
-            # The gate goes on with those that it has.
+        if self._leaves_gate and not event.known:
             return []
         self._knows_policies = event.known
         self._put_policies(event.snapshot, event.now)
@@ -335,7 +339,9 @@ class Broker:
         self.sharing.share_out(few, now)
 
     def _on_groups_asked(self, event: GroupsAsked) -> Iterable[Effect]:
-        self.sharing.give_slots(event.keys, event.now)
+        # `GroupsResumed` has them, too.
+        if not self._leaves_gate:
+            self.sharing.give_slots(event.keys, event.now)
         return ()
 
     def _on_groups_resumed(self, event: GroupsResumed) -> Iterable[Effect]:

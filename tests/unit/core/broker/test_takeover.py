@@ -176,3 +176,16 @@ def test_no_sequence_is_used_twice_and_late_messages_are_no_news(
     sequences = [one.sequence for one in sent]
     assert sequences == sorted(set(sequences))
     assert not house.broker.name.is_contested(ms(house.now))
+
+
+def test_a_group_that_is_asked_for_before_policies_are_known_keeps_its_bucket(house: House) -> None:
+    house.lose()
+    house.begin()
+    house.ask(group="late")
+    before = house.gate.state(key("late"))
+    house.wait(100)
+    assert house.gate.state(key("late")) is before
+    house.take_over()
+    house.wait(100)
+    assert house.gate.state(key("late")) is before
+    assert house.state("late").counters.slot != NO_SLOT
