@@ -273,6 +273,8 @@ class Broker:
         if begins:
             self._begin_end(now)
         yield from self._work(now)
+        if self.identity.is_to_note:
+            self.gate.note_sequences(self.identity.used())
 
     def _work(self, now: Nanos) -> Iterator[Effect]:
         """Do a piece of each kind of work; where more is left, the next wake is due at once."""

@@ -11,8 +11,11 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.shards import WHOLE, Shard
 
-#: More sequences than a broker uses in a round, and less than peers accept as a gap (`rgd.core.exchange.peers`).
+#: More sequences than a plane uses between two notes, and less than peers accept as a gap (`rgd.core.exchange.peers`).
 SKIPPED: Final = 2_000
+
+#: After so many sequences they are to be noted at once. A wake uses far fewer.
+UNNOTED_MAX: Final = SKIPPED // 2
 
 #: In place of the shards of which nothing was sent yet.
 _OTHERS: Final = Shard(0, 0)
@@ -36,6 +39,8 @@ class Identity:
             noted = {_OTHERS: 0} | {Shard(*shard): last for shard, last in former.items()}
             self._sequences = {shard: last + SKIPPED for shard, last in noted.items()}
         self._before = dict(self._sequences)
+        #: How many sequences of all shards were used since they were noted.
+        self._unnoted = 0
 
     @property
     def sequence(self) -> int:
@@ -48,11 +53,18 @@ class Identity:
         return tuple(_of(shard, self._sequences) for shard in shards)
 
     def used(self) -> Mapping[tuple[int, int], int]:
-        """What is to be noted of the sequences for the next plane."""
+        """What is to be noted of the sequences for the next plane; the caller notes it."""
+        self._unnoted = 0
         return {(shard.number, shard.of): last for shard, last in self._sequences.items()}
+
+    @property
+    def is_to_note(self) -> bool:
+        """Whether so many sequences were used that they are to be noted before the round ends."""
+        return self._unnoted >= UNNOTED_MAX
 
     def next_sequence(self, shard: Shard = WHOLE) -> int:
         """Take the next sequence number."""
+        self._unnoted += 1
         self._sequences[shard] = _of(shard, self._sequences) + 1
         return self._sequences[shard]
 

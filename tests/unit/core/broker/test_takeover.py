@@ -13,14 +13,16 @@ from rgd.core.backlog.quota import Blocked
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import GroupsAsked, GroupsResumed, MessageReceived, PoliciesChanged
+from rgd.core.broker.identity import SKIPPED
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.parts import gate_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request
 from rgd.core.counts.counters import NO_SLOT
-from rgd.core.exchange.messages import Report, Sender
+from rgd.core.exchange.messages import Ask, Report, Sender
 from rgd.core.policies.model import UNLIMITED, BacklogAction, Group, Limit, OnIsolation, Rates
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.core.units import NS_PER_MS, NS_PER_S
 from tests.unit.core.broker.own_reader import OwnReader
 from tests.unit.core.values import key, ms, rates, report, usage
 
@@ -189,3 +191,16 @@ def test_a_group_that_is_asked_for_before_policies_are_known_keeps_its_bucket(ho
     house.wait(100)
     assert house.gate.state(key("late")) is before
     assert house.state("late").counters.slot != NO_SLOT
+
+
+def test_the_sequences_of_a_long_round_with_many_reports_are_not_used_again() -> None:
+    settings = replace(SETTINGS, round_ns=60 * NS_PER_S, min_interval_ns=NS_PER_MS)
+    gate = gate_of(settings)
+    plane = OwnReader(settings, gate)
+    plane.start()
+    for _ in range(SKIPPED + 100):
+        plane.hear(Ask(Sender("b2", 1), "b1", full=False))
+        plane.wait(1)
+    following = Broker(settings, ms(plane.now), gate, gate.sequences)
+    assert plane.broker.identity.sequence > SKIPPED
+    assert following.identity.sequence > plane.broker.identity.sequence
