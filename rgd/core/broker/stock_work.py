@@ -79,9 +79,9 @@ class StockWork:
 
     def due_at(self, now: Nanos) -> Nanos | None:
         """When `work` has work; None where it has none."""
-        if self._unsent:
-            return now
-        due = (self._send_at, self._send_all_at, self._check_at)
+        due = [self._check_at]
+        if self._sharing.mode.believes_map:
+            due += (now if self._unsent else None, self._send_at, self._send_all_at)
         return min([at for at in due if at is not None], default=None)
 
     def on_report(self, event: StockReportReceived) -> list[Effect]:
@@ -122,15 +122,15 @@ class StockWork:
         effects: list[Effect] = []
         if self._check_at is not None and now >= self._check_at:
             effects += self._check_silence(now)
+        if not self._sharing.mode.believes_map:
+            # A broker without shares from the map has nothing to report yet.
+            return effects
         if not self._unsent:
             self._begin_due(now)
         if self._unsent:
             name, groups = self._unsent.popleft()
-            if name != self._own_name:
-                effects += self._post(name, _nothing_used(groups))
-            elif self._sharing.mode.believes_map:
-                # A broker without shares from the map has nothing to report.
-                effects += self._post(name, self._entries(groups))
+            is_own = name == self._own_name
+            effects += self._post(name, self._entries(groups) if is_own else _nothing_used(groups))
         return effects
 
     def renew(self, now: Nanos) -> None:
@@ -138,7 +138,8 @@ class StockWork:
         for name in self.members.names():
             if self._usage.is_partial(name):
                 keys = self.members.keys_of(name)
-                self._apply(name, [(key, self.members.counted(name, key)) for key in keys], now)
+                rows = [(key, self.members.counted(name, key)) for key in keys]
+                self._apply(name, rows, now, full=True)
         self._note_changed(self.members.groups(), now)
 
     def farewell(self) -> list[Effect]:
@@ -164,8 +165,7 @@ class StockWork:
         if self._send_all_at is not None and now >= self._send_all_at:
             self._send_all_at = Nanos(now + self._period_ns)
             self._send(self.members.groups(), now)
-            if self._sharing.mode.believes_map:
-                self._send_zeros()
+            self._send_zeros()
         elif self._send_at is not None and now >= self._send_at:
             self._send(list(self._changed), now)
 
@@ -184,13 +184,15 @@ class StockWork:
             self._check_at = Nanos(now + self._period_ns // CHECKS_A_PERIOD)
             self._send_all_at = now
 
-    def _apply(self, name: str, rows: Sequence[tuple[GroupKey, Usage]], now: Nanos) -> None:
+    def _apply(
+        self, name: str, rows: Sequence[tuple[GroupKey, Usage]], now: Nanos, *, full: bool = False
+    ) -> None:
         """Write rows to the usage map, and have their groups shared out and reported."""
         if not rows:
             return
         # A report may have a group twice; its last amounts count.
         columns = UsageColumns.of(*(self._row(*row) for row in dict(rows).items()))
-        report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
+        report = Report(Sender(name, 0), 0, self._period_ns, rows=columns, full=full)
         self._sharing.refresh(self._usage.apply(report), now)
         self._note_changed([key.group for key, _ in rows], now)
 

@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.stock_work import ZEROS_PERIODS
 from rgd.core.exchange.messages import Sender
+from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
@@ -78,11 +81,34 @@ def test_a_group_that_a_report_has_twice_has_one_row_that_leaves(desk: Desk) -> 
     assert desk.broker.usage.rows(key()).keys().isdisjoint({S1})
 
 
+def test_rows_that_were_not_kept_are_applied_once_their_groups_have_policies(seat: Seat) -> None:
+    bounds = Bounds(exchange=replace(BOUNDS.exchange, unknown_rows_max=1))
+    desk = seat(stock_period_ns=5 * NS_PER_S, bounds=bounds)
+    desk.go_live()
+    names = ("iron", "tin")
+    stock(desk, 2020, *(GroupUsage(name, Pair(1, 0), ZERO) for name in names))
+    assert desk.broker.usage.is_partial(S1)
+    groups = {name: Group(name, Limit(rates(100))) for name in names}
+    desk.change(PolicySnapshot(groups), 2030)
+    assert {one.group for one in desk.broker.usage.rows_of(S1)} == set(names)
+    assert not desk.broker.usage.is_partial(S1)
+
+
 def test_nothing_is_reported_while_it_is_idle(desk: Desk) -> None:
     desk.hold_own(report("b1", usage(500), sequence=100), 2010)
     assert told(0) in stock(desk, 2020, used(0))
     # All but the stock broker's half of the floors.
     assert desk.share() == rates(99.5)
+
+
+def test_what_is_due_while_the_map_is_not_believed_is_reported_once_it_is(seat: Seat) -> None:
+    desk = seat(stock_period_ns=5 * NS_PER_S)
+    desk.start()
+    desk.read_back(5)
+    desk.share()
+    assert stock(desk, 20, used(500)) == []
+    assert idle(desk, 20, 2000) == []
+    assert [one.broker for one in idle(desk, 2000, 2010)] == ["rgd://b1"]
 
 
 def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> None:
