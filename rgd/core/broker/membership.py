@@ -145,7 +145,9 @@ class Membership:
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""
         for name, peer in self._peers.all():
-            peer.is_incomplete = self._usage.is_partial(name)
+            if self._usage.is_partial(name):
+                peer.asked_at = None
+        self._shard_reader.policies_changed()
 
     def await_everybody(self, now: Nanos) -> None:
         """Expect the full state of all peers again after an isolation or suspension."""
@@ -234,11 +236,10 @@ class Membership:
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
-        is_soon = peer.is_incomplete or not self._usage.is_partial(broker)
-        interval_ns = (1 if is_soon else PARTIAL_ROUNDS) * self._settings.round_ns
-        if peer.asked_at is not None and now - peer.asked_at < interval_ns:
+        rounds = PARTIAL_ROUNDS if self._usage.is_partial(broker) else 1
+        if peer.asked_at is not None and now - peer.asked_at < rounds * self._settings.round_ns:
             return []
-        peer.asked_at, peer.is_incomplete = now, False
+        peer.asked_at = now
         ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 

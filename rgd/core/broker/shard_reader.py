@@ -159,14 +159,19 @@ class ShardReader:
 
     def receive(self, report: Report, now: Nanos) -> list[Effect]:
         """Apply a peer's report of a shard."""
-        one, peer = self._of(report.shard), self._peers.get(report.sender.broker)
+        one, broker = self._of(report.shard), report.sender.broker
+        peer = self._peers.get(broker)
         if one is None or peer is None or peer.incarnation != report.sender.incarnation:
             return []
+        was_partial = self._usage.is_partial(broker, one.shard)
         is_held = self._take(one, report, now)
         if is_held is not None:
             self.reports_received += 1
             self._next_at = now
-        return self._ask(one, report.sender.broker, now) if is_held is False else []
+        effects = self._ask(one, broker, now) if is_held is False else []
+        if self._usage.is_partial(broker, one.shard) and not was_partial:
+            effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, broker))
+        return effects
 
     def heartbeat(self, report: Report, now: Nanos) -> list[Effect]:
         """Compare what a member, this broker too, says that it sent with what was received."""
@@ -179,6 +184,13 @@ class ShardReader:
             if one.is_open and self._lacks(one, broker, said[number], now):
                 effects += self._ask(one, broker, now)
         return effects
+
+    def policies_changed(self) -> None:
+        """Ask once more for rows that were not kept, as `Membership` does."""
+        for one in self.joined.values():
+            for broker in list(one.asked_at):
+                if self._usage.is_partial(broker, one.shard):
+                    del one.asked_at[broker]
 
     # Time.
 
@@ -265,7 +277,7 @@ class ShardReader:
             self._sender.answer_from(one.shard, now)
             return []
         asked_at = one.asked_at.get(broker)
-        rounds = PARTIAL_ROUNDS if self._usage.is_partial(broker) else 1
+        rounds = PARTIAL_ROUNDS if self._usage.is_partial(broker, one.shard) else 1
         is_due = asked_at is None or now - asked_at >= rounds * self._settings.round_ns
         if not is_due:
             return []

@@ -49,8 +49,6 @@ class Peer:
     is_overweight: bool = False
     #: Whether its full state is held.
     has_answered: bool = False
-    #: Whether it sent more rows than are kept, and is to be asked again under the policies in force.
-    is_incomplete: bool = False
     #: The number of shards that it reads, as far as it announced it.
     shards: int = 1
     #: When it was last asked for its full state.

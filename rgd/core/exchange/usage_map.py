@@ -183,9 +183,9 @@ class UsageMap:
         self._numbers[broker] = number
         return number
 
-    def is_partial(self, broker: str) -> bool:
-        """Whether some rows of a broker were not stored: too many, or too many without policies."""
-        return bool(self._rows_of(broker).partial)
+    def is_partial(self, broker: str, shard: Shard = WHOLE) -> bool:
+        """Whether some rows of a broker's shard were not stored: too many, or too many without policies."""
+        return shard.number in self._rows_of(broker).partial
 
     @property
     def brokers_numbered(self) -> int:

@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.effects import Listen, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode, Listen, Publish
 from rgd.core.broker.events import ShardOpened
 from rgd.core.broker.shard_shares import Phase
+from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Ask, Report, Sender
 from rgd.core.exchange.shards import Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, Effects
-from tests.unit.core.values import key, ms, report, usage
+from tests.unit.core.broker.desk import ME, Desk, Effects, gold
+from tests.unit.core.values import key, ms, rates, report, usage
 
 
 def phase(desk: Desk) -> Phase:
@@ -78,7 +81,8 @@ def test_a_group_of_another_shard_is_dropped() -> None:
     usage_map = UsageMap()
     usage_map.apply(in_shard(report("b2", usage(20), usage(5, group=ELSEWHERE), full=True)))
     assert set(usage_map.rows_of("b2")) == {key()}
-    assert usage_map.is_partial("b2")
+    assert usage_map.is_partial("b2", OF_GOLD)
+    assert not usage_map.is_partial("b2", shard_of(ELSEWHERE, 4))
     usage_map.apply(in_shard(report("b2", usage(7, group=ELSEWHERE)), shard_of(ELSEWHERE, 4)))
     assert usage_map.count_of("b2") == 2
     usage_map.validate()
@@ -114,3 +118,30 @@ def test_a_shard_that_stays_unreached_gives_equal_parts(seat: Seat) -> None:
     desk.run(2030, 4100)
     assert phase(desk) is Phase.CUT_OFF
     assert desk.share().messages == 25_000
+
+
+def refused_row(sequence: int) -> Report:
+    """A report in the shard of gold with a row that is not kept."""
+    return in_shard(report("b2", usage(20), usage(5, group=ELSEWHERE), sequence=sequence))
+
+
+def test_rows_that_are_not_kept_are_asked_for_again_with_other_policies(joined: Desk) -> None:
+    effects = joined.hear(refused_row(1), 3100)
+    assert effects == (Alarm(AlarmCode.PEER_ROWS_REFUSED, "b2"),)
+    assert joined.hear(heartbeat(2, *said_of_gold(1)), 4200) == ()
+    joined.change(gold(50), 4300)
+    assert asks(joined.hear(heartbeat(3, *said_of_gold(1)), 4400)) == [Ask(ME, "b2", shard=OF_GOLD)]
+    assert asks(joined.hear(refused_row(2), 5500)) == []
+
+
+def test_rows_that_are_not_kept_delay_no_other_shard(joined: Desk) -> None:
+    joined.hear(refused_row(1), 2900)
+    apart, shard = Group(ELSEWHERE, Limit(rates(100))), shard_of(ELSEWHERE, 4)
+    joined.change(PolicySnapshot({**gold().groups, ELSEWHERE: apart}), 2910)
+    joined.broker.limiter.acquire(Request(group=ELSEWHERE), ms(2920))
+    joined.wake(2930)
+    joined.handle(ShardOpened(ms(2940), shard))
+    for sequence, now in ((1, 4000), (2, 5100)):
+        lost = report("b2", usage(7, group=ELSEWHERE), rows_hash=7, sequence=sequence)
+        effects = joined.hear(in_shard(lost, shard), now)
+        assert asks(effects) == [Ask(ME, "b2", shard=shard)]
