@@ -31,7 +31,7 @@ class BacklogSettings(Section):
     they are only named (`GET /v1/evictions`)."""
     backlogQuotaCheckEnabled: Flag = True  # noqa: N815 -- Pulsar's name
     """Whether backlogs are checked periodically. If not, only `GET /admin/v2/brokers/backlog-quota-check` has
-    them checked."""
+    them checked; those that it finds blocked are checked until they are inside their quota again."""
     backlogQuotaCheckIntervalInSeconds: Count = Field(default=60, ge=1, le=_LONGEST_S)  # noqa: N815 -- Pulsar's name
     """Time from one check to the next."""
     preciseTimeBasedBacklogQuotaCheck: Flag = False  # noqa: N815 -- Pulsar's name

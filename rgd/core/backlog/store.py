@@ -248,7 +248,8 @@ class BacklogStore:
             return
         self.topics_checked += 1
         self.visited += 1
-        if self._enforces:
+        # A block ends once the backlog is inside its quota again, whoever had it checked.
+        if self._enforces or state.blocked is not None:
             before = state.blocked
             self._check(state)
             self._note(state, before)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.backlog.model import Source
+from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.bounds import BOUNDS
 from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
 
@@ -94,3 +95,18 @@ def test_a_check_goes_through_the_topics_in_slices() -> None:
     visited = check_in_slices(house)
     assert max(visited) <= BOUNDS.backlog.slice_topics
     assert sum(visited) == BOUNDS.backlog.slice_topics + 1
+
+
+def test_without_periodic_checks_a_block_ends_once_the_backlog_is_inside_its_quota() -> None:
+    settings = BacklogSettings(is_checked=False)
+    house = House(topics={EU: size_quota(50)}, settings=settings)
+    house.report(FULL)
+    house.store.work(s(70))
+    assert house.blocked == {}
+    house.check(at=71)
+    assert house.blocked[EU] is not None
+    house.store.work(s(131))
+    assert house.blocked[EU] is not None
+    house.report(report(sub(), ledgers=(ledger(1, size=40),)), at=140)
+    house.store.work(s(191))
+    assert house.blocked[EU] is None
