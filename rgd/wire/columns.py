@@ -1,6 +1,6 @@
 """Columns of numbers as bytes, and the amounts of a report's rows (proto: UsageColumns).
 
-Law: a reader takes only what a writer writes: every column has a number for each row, or none where all
+Law: a reader takes only what a writer writes: every column of varints has a number for each row, or none where all
 are 0, and every count and rate is 0 to `COUNT_MAX`.
 
 Reports have their rates as codes (`rgd.wire.rate_columns`), records as differences and counts

@@ -301,7 +301,8 @@ class UsageColumns(_message.Message):
     """Rows of usage as columns: a row is one group in one kind.
     Groups are named, or in a report numbered (`Names`); of `groups` and `numbers` one is there.
     Rows are in the order of the groups, publish before dispatch. Every column below `kinds` has one
-    value for each row, or is left out if all of its values are 0.
+    value for each row, or is left out if all of its values are 0; the codes of rates are described at their fields, and
+    `admitted_high` and `admitted_low` are never left out.
     A column is declared as `bytes` and has packed varints. On the wire this equals `repeated uint64`,
     and may be read as such. So protobuf creates no
     object for each number, and a reader converts whole columns to arrays.

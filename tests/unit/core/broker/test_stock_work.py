@@ -115,8 +115,8 @@ def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> 
     desk.hear(report("b2", usage(500)), 2010)
     stock(desk, 2020, used(500))
     # b2 is silent from now on, and expires.
-    told_all = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
-    assert told_all.count(told(0, "b2")) == ZEROS_PERIODS
+    everything = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
+    assert everything.count(told(0, "b2")) == ZEROS_PERIODS
 
 
 def test_it_reports_zeros_when_it_leaves(desk: Desk) -> None:
