@@ -61,10 +61,11 @@ def _chargeable(chain: Chain, more: Pair, now: Nanos) -> Pair:
     messages, size = more
     for level in chain.deciding:
         level.refill(now)
-        messages = _within(
-            messages, level.messages_rate, level.messages_tokens, level.most_messages
-        )
-        size = _within(size, level.bytes_rate, level.bytes_tokens, level.most_bytes)
+        # A quota of 0 has no largest request: nothing was granted, and its debt would never end.
+        most_messages = level.most_messages if level.quota.messages != 0 else 0
+        most_bytes = level.most_bytes if level.quota.bytes != 0 else 0
+        messages = _within(messages, level.messages_rate, level.messages_tokens, most_messages)
+        size = _within(size, level.bytes_rate, level.bytes_tokens, most_bytes)
     return Pair(messages, size)
 
 

@@ -27,12 +27,13 @@ NAME: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
 def limiter(
     *,
     shadow: bool = False,
+    blocked: bool = False,
     split: TopicSplit | None = None,
     broker: LocalLimit = SAME,
 ) -> Limiter:
     """A name with the same limit at the broker and at its group."""
     made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
-    gold = Group("gold", Limit(RATE, RATE), shadow=shadow, topic_split=split)
+    gold = Group("gold", Limit(RATE, RATE), shadow=shadow, blocked=blocked, topic_split=split)
     made.set_policies(
         PolicySnapshot(
             {"gold": gold},
@@ -98,6 +99,13 @@ def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     group = one.state(key("gold", Kind.DISPATCH))
     assert group is not None
     assert group.wait(1, 0, START)[0] == 10_003
+
+
+def test_a_blocked_group_gets_no_debt() -> None:
+    one = limiter(blocked=True)
+    assert one.settle(NAME, Pair(-(2**63) + 1, -(2**63) + 1), START) == Pair()
+    (_, group) = levels(one)
+    assert not group.owes(START)
 
 
 def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
