@@ -174,7 +174,7 @@ class Front:
     def reload_certificate(self) -> None:
         """Read the certificate, its key and the clients' authority again; new handshakes use them.
 
-        Where the authority is another one, connections that were accepted by the old one end.
+        For any thread. Where the authority is another one, connections that were accepted by the old one end.
 
         Raises:
             ConfigError: they cannot be used; the old ones stay in force.
@@ -185,8 +185,11 @@ class Front:
         before = certificates.authority
         certificates.load()
         if certificates.authority != before:
-            for lanes in self._lanes:
-                self._greeting.start(lanes.end_others(certificates.authority))
+            self._greeting.loop.call_soon_threadsafe(self._end_others, self._greeting)
+
+    def _end_others(self, greeting: Greeting) -> None:
+        for lanes in self._lanes:
+            greeting.start(lanes.end_others(greeting.certificates.authority))
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""

@@ -57,6 +57,7 @@ class Certificates:
         except OSError as exc:  # ssl.SSLError is one too
             expected = f"expected a PEM certificate and its key, got {exc}"
             raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc
+        authority = None
         if self._client_ca is not None:
             try:
                 # Read first: if it changes in between, it is loaded again soon, and then it differs.
@@ -66,8 +67,10 @@ class Certificates:
                 expected = f"expected PEM certificates of an authority, got {exc}"
                 raise ConfigError(Fault(SOURCE, "http.tls_client_ca", expected)) from exc
             context.verify_mode = ssl.CERT_REQUIRED
-            self.authority = authority
+        # In the other order than a handshake reads them, which may be at the same time: none
+        # uses an older context than the authority that its connection is said to come from.
         self.context = context
+        self.authority = authority
 
 
 class Greeting:
@@ -85,12 +88,13 @@ class Greeting:
         self.accept = accept
         self.bounds = bounds
         self.certificates = certificates
+        self.loop = asyncio.get_running_loop()
         #: Handshakes under way, and what ends connections.
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Let work go on until it ends or `close` is called."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -6,6 +6,7 @@ Not covered: the content of the tokens file (tests/unit/config); open connection
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -178,6 +179,12 @@ async def authorities(folder: Path) -> AsyncIterator[tuple[Door, Path, list[tupl
         yield door, authority, made
 
 
+def reload(door: Door) -> None:
+    """Read the files again, in a thread as `Credentials` does; no connection gets on meanwhile."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(door.server.reload_certificate).result()
+
+
 @pytest.mark.parametrize("request_before", [HOT, PROBE], ids=["lane", "aiohttp"])
 async def test_connections_that_another_authority_let_in_end(
     tmp_path: Path, request_before: bytes
@@ -191,9 +198,9 @@ async def test_connections_that_another_authority_let_in_end(
         for _ in range(2):
             writer.write(request_before)
             assert (await read_answer(reader)).status == 200
-            door.server.reload_certificate()
+            reload(door)
         authority.write_bytes(other[0].read_bytes())
-        door.server.reload_certificate()
+        reload(door)
         assert await reader.read() == b""
         assert not await served(door.server.port, own[0], known)
         assert await served(door.server.port, own[0], other)
@@ -217,7 +224,7 @@ async def test_the_request_that_is_under_way_is_answered_first(
         writer.write(LONG + HOT)
         await until(lambda: bool(door.daemon.asked))
         authority.write_bytes(other[0].read_bytes())
-        door.server.reload_certificate()
+        reload(door)
         assert len((await read_answer(reader)).json) == 1000
         assert await reader.read() == b""
 
