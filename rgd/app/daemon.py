@@ -237,12 +237,13 @@ class Agreeing:
     @contained("view")
     def throttled(self, topic: str) -> list[Throttled]:
         """What throttled the dispatch of a topic's subscriptions lately."""
-        return self.core.gate.ask(looks.throttled_topic, topic, self.now())
+        return [*looks.all_throttled(self.core.gate, self.now(), topic)]
 
     @contained("view")
     def throttled_partitions(self, topic: str) -> list[str]:
         """The partitions of a topic whose dispatch was throttled lately."""
-        return self.core.gate.ask(looks.throttled_partitions, topic, self.now())
+        of_topic = partial(looks.throttled_partitions, topic=topic, now=self.now())
+        return looks.listed(self.core.gate, of_topic)
 
     # Its life.
 

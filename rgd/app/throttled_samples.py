@@ -19,9 +19,6 @@ from rgd.ports.metrics import Sample
 MESSAGES_EVENTS: Final = "pulsar_subscription_dispatch_throttled_msg_events"
 BYTES_EVENTS: Final = "pulsar_subscription_dispatch_throttled_bytes_events"
 VOLUME: Final = "rgd_subscription_dispatch_throttled_total"
-#: Subscriptions that are read together.
-SLICE_NAMES: Final = 32
-
 TIME: Final = "rgd_subscription_dispatch_throttled_seconds_total"
 
 
@@ -37,12 +34,9 @@ def throttled_samples(
         now: the current time.
     """
     shown: set[tuple[str, str]] = set()
-    names = looks.listed(gate, looks.throttled_names)
-    for begin in range(0, len(names), SLICE_NAMES):
-        for counts in gate.ask(looks.throttled, names[begin : begin + SLICE_NAMES], now):
-            if counts is not None:
-                shown.add((counts.topic, counts.subscription))
-                yield from _of_subscription(counts, cluster)
+    for counts in looks.all_throttled(gate, now):
+        shown.add((counts.topic, counts.subscription))
+        yield from _of_subscription(counts, cluster)
     others = gate.ask(looks.throttled_others, now)
     for topic, subscription in () if others.are_recent else known:
         if len(shown) >= others.most:

@@ -11,7 +11,7 @@ import pickle
 from struct import Struct
 from typing import Any, Final
 
-#: Longest frame. An ask or a part of policies is some ten KB; a page of readings at most some 100 KB.
+#: Longest frame. An ask or a part of policies is some ten KB; a page of readings at most some 100 KB, of the longest names 2 MB.
 FRAME_BYTES_MAX: Final = 16 << 20
 
 #: What was asked for, and the slot ids of groups that are gone since the last answer.

@@ -138,11 +138,6 @@ class ThrottledTable:
             return None
         return _shown(topic, subscription, counts, now)
 
-    def of_topic(self, topic: str, now: Nanos) -> list[Throttled]:
-        """The counters of a topic's subscriptions that were throttled lately."""
-        names = [name for of, name in self._counts if of == topic]
-        return [shown for name in names if (shown := self.of(topic, name, now)) is not None]
-
     def partitions_of(self, topic: str, now: Nanos) -> list[str]:
         """The partitions of a partitioned topic with subscriptions that were throttled lately."""
         found = {
@@ -162,9 +157,9 @@ class ThrottledTable:
         """Whether subscriptions beyond the maximum were throttled lately, so that one without counters may have been."""
         return not _is_idle(self._other, now)
 
-    def names(self) -> list[tuple[str, str]]:
-        """The topic and name of every subscription with counters, for a caller that reads slices."""
-        return [*self._counts]
+    def names(self, topic: str | None = None) -> list[tuple[str, str]]:
+        """The topic and name of every subscription with counters, or of a topic's, for a caller that reads slices."""
+        return [name for name in self._counts if topic in {None, name[0]}]
 
     def _new(self, name: tuple[str, str], now: Nanos) -> _Counts:
         for _ in range(min(_CHECKED_PER_NEW, len(self._counts))):

@@ -5,7 +5,8 @@ data, so it may be asked from another process (`rgd.core.gate.port.Gate.ask`). O
 hundreds of names or groups at most. Longer lists come in pages of a copy (`listed`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from rgd.core.backlog.model import QuotaType
@@ -26,6 +27,8 @@ from rgd.core.units import Dimension, Kind, Nanos, Pair
 
 #: Entries of a list that come at once.
 PAGE: Final = 500
+#: Subscriptions whose counters come at once: a quarter of a millisecond of the gate.
+THROTTLED_PAGE: Final = 32
 
 _Entry = TypeVar("_Entry")
 
@@ -226,9 +229,17 @@ class Others(NamedTuple):
     most: int
 
 
-def throttled_names(gate: LocalGate) -> list[tuple[str, str]]:
-    """The topic and name of every subscription with counters."""
-    return gate.throttled.names()
+def all_throttled(gate: Gate, now: Nanos, topic: str | None = None) -> Iterator[Throttled]:
+    """The counters of every subscription that was throttled lately, or of a topic's."""
+    names = listed(gate, partial(throttled_names, topic=topic))
+    for begin in range(0, len(names), THROTTLED_PAGE):
+        counts = gate.ask(throttled, names[begin : begin + THROTTLED_PAGE], now)
+        yield from filter(None, counts)
+
+
+def throttled_names(gate: LocalGate, topic: str | None) -> list[tuple[str, str]]:
+    """The topic and name of every subscription with counters, or of a topic's."""
+    return gate.throttled.names(topic)
 
 
 def throttled(
@@ -242,11 +253,6 @@ def throttled_others(gate: LocalGate, now: Nanos) -> Others:
     """What the subscriptions beyond the most had."""
     table = gate.throttled
     return Others(table.other(now), table.has_others(now), table.most)
-
-
-def throttled_topic(gate: LocalGate, topic: str, now: Nanos) -> list[Throttled]:
-    """The counters of a topic's subscriptions that were throttled lately."""
-    return gate.throttled.of_topic(topic, now)
 
 
 def throttled_partitions(gate: LocalGate, topic: str, now: Nanos) -> list[str]:

@@ -9,7 +9,7 @@ beyond Java's `long`.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import add
 from typing import Annotated, Any, Final
 
@@ -105,10 +105,10 @@ class TopicStatsCalls:
     async def stats(self, call: Call) -> Reply:
         """The backlog of {place}, or of one partition."""
         topic = self._naming(call).topic
-        stats = self._stats_of(topic)
+        stats, counts = self._stats_of(topic)
         if stats is None:
             raise _missing("Topic", topic)
-        return json_reply(self._shown(stats))
+        return json_reply(self._shown(stats, counts))
 
     @read("/partitioned-stats", PartitionedStatsAnswer, 404, 412, query=(PartitionsQuery,))
     async def partitioned_stats(self, call: Call) -> Reply:
@@ -122,12 +122,13 @@ class TopicStatsCalls:
         whole, counts = self._door.no_partitions(topic), _Counts()
         partitions: dict[str, TopicStatsAnswer] = {}
         for name in sorted(names):
-            stats = self._stats_of(name)
+            stats, own = self._stats_of(name)
             if stats is not None:
                 whole = with_partition(whole, stats)
-                self._count(name, counts)
+                for subscription, more in own.items():
+                    counts.add(subscription, more)
                 if is_each:
-                    partitions[name] = self._shown(stats)
+                    partitions[name] = self._shown(stats, own)
             # There may be as many as a broker keeps topics.
             await asyncio.sleep(0)
         return json_reply(
@@ -139,16 +140,20 @@ class TopicStatsCalls:
             )
         )
 
-    def _stats_of(self, topic: str) -> TopicStats | None:
-        stats = self._door.stats(topic)
-        if stats is None and self._daemon.throttled(topic):
-            # Nothing but the quota in force is known of its backlog.
-            return self._door.no_partitions(topic)
-        return stats
-
-    def _shown(self, stats: TopicStats) -> TopicStatsAnswer:
+    def _stats_of(self, topic: str) -> "tuple[TopicStats | None, _Counts]":
+        """A topic's backlog, and what throttled its subscriptions; None if neither is known."""
         counts = _Counts()
-        self._count(stats.topic, counts)
+        for one in self._daemon.throttled(topic):
+            counts.add(
+                one.subscription, [one.events(level, dimension) for level, dimension in _THROTTLED]
+            )
+        stats = self._door.stats(topic)
+        if stats is None and counts:
+            # Nothing but the quota in force is known of its backlog.
+            stats = self._door.no_partitions(topic)
+        return stats, counts
+
+    def _shown(self, stats: TopicStats, counts: "_Counts") -> TopicStatsAnswer:
         return TopicStatsAnswer(**self._fields(stats), subscriptions=_subscriptions(stats, counts))
 
     def _fields(self, stats: TopicStats) -> dict[str, Any]:
@@ -164,18 +169,16 @@ class TopicStatsCalls:
             "owner_broker": self._daemon.broker,
         }
 
-    def _count(self, topic: str, counts: "_Counts") -> None:
-        """Add what throttled a topic's subscriptions."""
-        for one in self._daemon.throttled(topic):
-            more = [one.events(level, dimension) for level, dimension in _THROTTLED]
-            counts[one.subscription] = tuple(map(add, counts[one.subscription], more))
-
 
 class _Counts(defaultdict[str, tuple[int, ...]]):
     """By subscription, its throttled events in the order of the answer's fields."""
 
     def __init__(self) -> None:
         super().__init__(lambda: (0,) * len(_THROTTLED))
+
+    def add(self, subscription: str, more: Iterable[int]) -> None:
+        """Add events of a subscription."""
+        self[subscription] = tuple(map(add, self[subscription], more))
 
 
 def _subscriptions(

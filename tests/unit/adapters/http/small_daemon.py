@@ -209,7 +209,8 @@ class SmallDaemon:
         return ExplainView(self.broker, *names, False, None, (), (), ())
 
     def throttled(self, topic: str) -> list[Throttled]:
-        return self.limiter.throttled.of_topic(topic, self.now)
+        table = self.limiter.throttled
+        return [one for name in table.names(topic) if (one := table.of(*name, self.now))]
 
     def throttled_partitions(self, topic: str) -> list[str]:
         return self.limiter.throttled.partitions_of(topic, self.now)

@@ -6,6 +6,7 @@ Not covered: what views make of them (tests/unit/views, tests/unit/app).
 import inspect
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -79,10 +80,9 @@ ASKED: dict[Callable[..., Any], tuple[Any, ...]] = {
         NOW,
     ),
     looks.names_asked: (),
-    looks.throttled_names: (),
+    looks.throttled_names: (PARTITION,),
     looks.throttled: ([(PARTITION, "audit"), (PARTITION, "other")], NOW),
     looks.throttled_others: (NOW,),
-    looks.throttled_topic: (PARTITION, NOW),
     looks.throttled_partitions: (TOPIC, NOW),
     looks.subscriptions_read: (),
     looks.blocks: (),
@@ -119,3 +119,24 @@ def test_a_look_may_be_asked_from_another_process(
     assert (come, type(come)) == (answer, type(answer))
     assert gate.ask(asked[0], *asked[1]) == answer
     assert (gate.resolved_total, [*gate.news.touched]) == before
+
+
+def test_however_many_subscriptions_are_throttled_each_answer_is_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = LocalGate(SETTINGS)
+    ask, sizes = gate.ask, list[int]()
+
+    def weighed(look: Callable[..., Any], *args: Any) -> Any:
+        answer = ask(look, *args)
+        sizes.append(len(pickle.dumps(answer)))
+        return answer
+
+    monkeypatch.setattr(gate, "ask", weighed)
+    names = [(f"{TOPIC}-partition-{number}", "audit") for number in range(5000)]
+    for name in [*names, *((TOPIC, f"s{number}") for number in range(5000))]:
+        gate.throttled.count(name, 1, 1, 1, 1, NOW)
+    assert len([*looks.all_throttled(gate, NOW, TOPIC)]) == 5000
+    partitions = looks.listed(gate, partial(looks.throttled_partitions, topic=TOPIC, now=NOW))
+    assert {*partitions} == {topic for topic, _ in names}
+    assert max(sizes) < ANSWER_BYTES_MAX
