@@ -36,7 +36,7 @@ class BlockedTopics:
     def __init__(self) -> None:
         self._blocked: dict[str, Blocked] = {}
         #: Names of chains for publishing to a topic, besides the one that its callers usually use.
-        self._names: dict[str, list[Name]] = {}
+        self._names: dict[str, dict[Name, None]] = {}
         #: What was refused of each lately.
         self._recent: dict[str, RecentRefusals] = {}
         #: Blocked requests since the start, by limit and whether the caller was asked to hold.
@@ -74,12 +74,12 @@ class BlockedTopics:
         yield from self._names.pop(topic, ())
 
     def note(self, name: Name) -> None:
-        """Remember the name of a new chain, unless it is the one that `put` knows."""
+        """Remember the name of a chain that is compiled, maybe again, unless it is the one that `put` knows."""
         kind, group, _, topic, subscription = name
         if kind is Kind.PUBLISH and topic is not None and (group or subscription):
-            self._names.setdefault(topic, []).append(name)
+            self._names.setdefault(topic, {})[name] = None
 
-    def forget_names(self) -> dict[str, list[Name]]:
+    def forget_names(self) -> dict[str, dict[Name, None]]:
         """Forget all names, because all chains are dropped; returns them, to be freed in slices."""
         names, self._names = self._names, {}
         return names

@@ -6,10 +6,12 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.decision import Decision, OverBacklog, Request
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.split import IDLE_ROUNDS
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension
 from tests.support.limiter_alone import numbered
+from tests.unit.core.buckets.split_house import EVEN, A, House, gold
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, ms, rates
 
 HELD = Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(30_000), ms(60_000))
@@ -56,3 +58,14 @@ def test_what_was_refused_lately_is_known_while_it_is_blocked(limiter: Limiter) 
     assert recent.total(Dimension.BYTES, ms(2))[:3] == (1, 0, 2)
     limiter.block(TOPIC, None)
     assert limiter.blocked.recent(TOPIC) is None
+
+
+def test_a_name_whose_part_goes_idle_again_and_again_is_remembered_once() -> None:
+    house = House(gold(EVEN))
+    for _ in range(3):
+        house.ask(A, group="gold")
+        for _ in range(IDLE_ROUNDS + 1):
+            house.round()
+    assert house.limiter.resolved_total == 3
+    of_topic = [*house.limiter.blocked.put(A, REFUSED)]
+    assert len(of_topic) == len({*of_topic}) == 2
