@@ -38,6 +38,8 @@ class GateEnd(asyncio.Protocol):
         self._is_working = False
         #: When anything came last: a plane that is alive says something several times a second.
         self.received_at: Nanos | None = None
+        #: Whether the plane still loads its modules and its groups file: it has not said how it is.
+        self.is_starting = True
 
     # asyncio.Protocol
 

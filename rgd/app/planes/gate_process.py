@@ -179,6 +179,8 @@ class GateProcess(Answering):
         """What `/readyz` says from now on; while a plane takes over, its gate has the shares of the one before."""
         takes_over = self._was_ready and not self.gate.is_led
         self._health = replace(health, ready=health.ready or takes_over)
+        if self._end is not None:
+            self._end.is_starting = False
         self.plane_trouble = None
 
     def is_up(self) -> None:

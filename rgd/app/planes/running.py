@@ -27,9 +27,9 @@ PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
 
 #: How many looks in a row have to find it silent, so that a pause of the whole machine is not held against it; and
-#: before its first word, because it has to load its modules.
+#: while it starts, because it has to load its modules and its groups file: the largest takes a minute of an idle core.
 SILENT_LOOKS: Final = 10
-STARTING_LOOKS: Final = 60
+STARTING_LOOKS: Final = 600
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -129,7 +129,7 @@ class PlaneRunner:
 
     async def _watch(self, process: subprocess.Popen[bytes], end: GateEnd) -> None:
         received_at, looks = end.received_at, 0
-        while looks < (STARTING_LOOKS if received_at is None else SILENT_LOOKS):
+        while looks < (STARTING_LOOKS if end.is_starting else SILENT_LOOKS):
             await asyncio.sleep(self._silent_s / SILENT_LOOKS)
             looks = looks + 1 if end.received_at == received_at else 0
             received_at = end.received_at

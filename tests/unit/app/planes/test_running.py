@@ -1,0 +1,42 @@
+"""When a plane that says nothing is killed. Not covered: its process, which tests/e2e/test_planes.py has."""
+
+import asyncio
+import subprocess
+import time
+from typing import Any, cast
+
+from rgd.app.containment import InternalErrors
+from rgd.app.planes.gate_end import GateEnd
+from rgd.app.planes.running import SILENT_LOOKS, STARTING_LOOKS, PlaneRunner
+from rgd.core.units import Nanos
+from tests.unit.app.planes.test_gate_process import gate_process
+
+
+class Process:
+    """A process that may be killed."""
+
+    kills = 0
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+async def test_a_plane_that_starts_may_be_silent_for_longer_also_after_its_first_word() -> None:
+    gate = gate_process()
+    nothing = cast("Any", None)
+    runner = PlaneRunner(nothing, begun=nothing, ended=nothing, silent_s=0.0)
+    now = gate.now
+    end = GateEnd(gate.gate, gate, InternalErrors(now, lambda _: None), now)
+    gate.attach(end)
+    # It has asked for what it begins with, and reads its groups file now.
+    end.received_at = Nanos(time.monotonic_ns())
+    process = Process()
+    watch = asyncio.create_task(runner._watch(cast("subprocess.Popen[bytes]", process), end))
+    for _ in range(STARTING_LOOKS // 2):
+        await asyncio.sleep(0)
+    assert process.kills == 0
+    gate.say_health(gate.health())
+    for _ in range(SILENT_LOOKS):
+        await asyncio.sleep(0)
+    assert process.kills == 1
+    await watch
