@@ -1,5 +1,7 @@
 """The door's settings, from those of the daemon."""
 
+from typing import Final
+
 import structlog
 
 from rgd.adapters.http.settings import HttpSettings
@@ -8,6 +10,9 @@ from rgd.app.credentials import tokens_of
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.config.settings import Settings
 from rgd.config.values import split_address
+
+#: The part of `shutdown_timeout_ms` after which requests in flight are cut off.
+DRAIN_PART: Final = 0.4
 
 _log = structlog.get_logger("rgd")
 
@@ -40,6 +45,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tls_key=http.tls_key,
         tls_client_ca=http.tls_client_ca,
         shadow=http.shadow,
+        close_timeout_s=DRAIN_PART * settings.shutdown_timeout_ms / 1000,
         insecure=insecure,
     )
 

@@ -234,7 +234,7 @@ class Settings(Section):
     cluster: Name = "standalone"
     """The cluster's name: Pulsar's `cluster` label in metrics."""
     shutdown_timeout_ms: Millis = Field(default=10_000, ge=100, le=600_000)
-    """Longest time from SIGTERM to the exit."""
+    """Longest time from SIGTERM to the exit; requests in flight are cut off after 0.4 of it."""
     broker: BrokerSettings = Field(default_factory=BrokerSettings)
     exchange: ExchangeSettings = Field(default_factory=ExchangeSettings)
     shares: SharesSettings = Field(default_factory=SharesSettings)

@@ -51,6 +51,8 @@ class PlaneHost:
         self.daemon: Agreeing | None = None
         self.opened = asyncio.Event()
         self.until = asyncio.Event()
+        #: By the loop's clock, when it gives its work up; None: it was not told to end.
+        self.ends_at: float | None = None
         #: Ends streams; None before there may be any.
         self.drain_plane: Callable[[], None] | None = None
 
@@ -81,8 +83,9 @@ class PlaneHost:
             self.daemon.drain()
             self.drain_plane()
 
-    def stop(self) -> None:
-        """The last answer was given: end in order."""
+    def stop(self, within_s: float) -> None:
+        """The last answer was given: end in order, within so long."""
+        self.ends_at = asyncio.get_running_loop().time() + within_s
         self.opened.set()
         self.until.set()
 
@@ -171,7 +174,9 @@ async def _run(
                 for task in beside:
                     task.cancel()
         finally:
-            await close_within(stack, settings.shutdown_timeout_ms / 1000)
+            now_s = asyncio.get_running_loop().time()
+            alone_s = settings.shutdown_timeout_ms / 1000
+            await close_within(stack, alone_s if host.ends_at is None else host.ends_at - now_s)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
 

@@ -39,7 +39,7 @@ from rgd.app.recent_events import EVENTS_MAX
 from rgd.config.settings import Settings
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.gate.local import LocalGate, hold_rounds
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.errors import Unavailable
 from rgd.ports.metrics import Sample
 from rgd.version import __version__
@@ -47,8 +47,10 @@ from rgd.version import __version__
 #: A plane that is busy is not one that hangs.
 SILENT_S_MIN: Final = 10.0
 
-#: How much longer a plane may take to end than `shutdown_timeout_ms`, which its own work is given.
-STOP_S: Final = 1.0
+#: Parts of `shutdown_timeout_ms` after which the plane gives up its own work, and is killed. What is between connections'
+#: end (`door_wiring.DRAIN_PART`) and the first is for its last upload, which may take half (`log_wiring`).
+PLANE_PART: Final = 0.9
+KILL_PART: Final = 0.95
 
 _log = structlog.get_logger("rgd")
 
@@ -102,7 +104,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                     task.cancel()
         finally:
             serving.runner.kill()
-            await close_within(stack, settings.shutdown_timeout_ms / 1000)
+            await close_within(stack, serving.left_s())
             _log.info("stopped", version=__version__, build=BUILD, broker=settings.broker.name)
     if serving.failure is not None:
         raise serving.failure
@@ -132,6 +134,8 @@ class Serving(GateProcess):
         gate = LocalGate(buckets, topic_split=settings.shares.topic_split)
         super().__init__(gate, SystemClock(), until, exchange.on_isolation, hold_ns)
         self._settings = settings
+        #: When `stop` was called.
+        self._ending_at: Nanos | None = None
         self._url = url
         self._incarnation = new_incarnation()
         self._relay = Relay()
@@ -172,18 +176,24 @@ class Serving(GateProcess):
         at, name = address_of(self._settings, self.front.port), self._settings.broker.name
         say(f"rgd starting broker={name} listening={at} exchange={self._url}")
 
+    def left_s(self, part: float = 1.0) -> float:
+        """What is left of a part of `shutdown_timeout_ms`; all of it before `stop`."""
+        now = self.now()
+        whole_ns = self._settings.shutdown_timeout_ms * NS_PER_MS
+        return max(0.0, ((self._ending_at or now) + part * whole_ns - now) / NS_PER_S)
+
     async def stop(self) -> None:
         """End in order; a plane that never answered anybody has nothing to log."""
+        self._ending_at = self.now()
         self.runner.is_last = True
         self.drain()
         # Streams are the plane's to end.
         self.note("drain")
         await self.front.close()
-        self.note("stop")
+        self.note("stop", self.left_s(PLANE_PART))
         if not (self.is_open and self.has_plane):
             self.runner.kill()
-        # The plane gives up its own work after as long.
-        await self.runner.stop(self._settings.shutdown_timeout_ms / 1000 + STOP_S)
+        await self.runner.stop(self.left_s(KILL_PART))
 
     # The plane's process.
 
