@@ -10,7 +10,6 @@ asked for again costs no parsing. The path of one question is kept short: decode
 typed, look the names up, ask, encode.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -112,8 +111,6 @@ class Acquire:
         self._shadow = shadow
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY and shadow is None
         self._turns = turns or Turns()
-        #: Faulty items of arrays so far, by status: bad input that no status line shows.
-        self.item_faults: Counter[int] = Counter()
 
     @Endpoint(
         "POST",
@@ -235,21 +232,16 @@ class Acquire:
             self._check_governed(request, answer)
         except RgdError as exc:
             fault = item_reason(exc)
-            return self._fault(fault.status, fault.reason)
+            return ItemFault(granted=False, status=fault.status, reason=fault.reason)
         if self._shadow is not None:
             return self._shadow.answer(request, answer)
         if isinstance(answer, TooLarge):
-            return self._fault(413, too_large_reason(answer))
+            return ItemFault(granted=False, status=413, reason=too_large_reason(answer))
         if isinstance(answer, PoliciesUnknown):
-            self.item_faults[503] += 1
             return unknown_answer(answer, 503)
         if isinstance(answer, OverBacklog):
             return backlog_answer(answer)
         return answer_of(answer)
-
-    def _fault(self, status: int, reason: str) -> ItemFault:
-        self.item_faults[status] += 1
-        return ItemFault(granted=False, status=status, reason=reason)
 
     def _check_governed(self, request: Request, answer: Answer) -> None:
         """Raises NotGoverned where no limit applies and that is refused."""

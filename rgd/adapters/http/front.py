@@ -94,11 +94,6 @@ class Front:
         """The TCP port: the configured one, and once open the one that is listened on."""
         return self._port
 
-    @property
-    def item_faults(self) -> Mapping[int, int]:
-        """Faulty items of arrays so far, by status: bad input that no status line shows."""
-        return self._hot.acquire.item_faults
-
     def samples(self) -> list[Sample]:
         """The door's figures as they stand now (docs/metrics.md)."""
         connections, shadow = self._bounds.connections, self._hot.shadow

@@ -54,7 +54,7 @@ class Relay:
         end = self._end
         if end is None or not end.is_open:
             raise Overloaded(_GONE)
-        if len(end.steps) >= self._requests_max:
+        if self.under_way >= self._requests_max:
             raise Overloaded(f"{self._requests_max} requests are under way already; come back")
         number = end.begin()
         try:

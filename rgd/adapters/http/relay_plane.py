@@ -45,11 +45,6 @@ class PlaneEnd(Frames):
         self._sending = asyncio.Lock()
         self._sent: bytes | None = None
 
-    @property
-    def under_way(self) -> int:
-        """Requests that are being answered."""
-        return len(self._requests)
-
     @override
     def _take(self, kind: int, number: int, payload: bytes) -> None:
         if kind == Kind.ASK:

@@ -63,9 +63,8 @@ class BacklogStore:
         self.expired = 0
         #: The policies in force.
         self.backlogs = Backlogs()
-        #: Checks that ended, and topics that all of them visited.
+        #: Checks that ended.
         self.checks = 0
-        self.topics_checked = 0
         self.check_at: Nanos | None = None
         #: The names that the running check has yet to visit; None: no check is running.
         self._left: Iterator[str] | None = None
@@ -246,7 +245,6 @@ class BacklogStore:
             self.expired += 1
             self._drop(state)
             return
-        self.topics_checked += 1
         self.visited += 1
         # A block ends once the backlog is inside its quota again, whoever had it checked.
         if self._enforces or state.blocked is not None:

@@ -108,7 +108,7 @@ async def opened(
         door.session = session
         yield door
         door.go_on.set()
-    await until(lambda: (door.relay.under_way, door.plane.under_way) == (0, 0))
+    await until(lambda: (door.relay.under_way, len(door.plane._requests)) == (0, 0))
     door.relay.close()
 
 
