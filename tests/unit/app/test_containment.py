@@ -5,6 +5,8 @@ that raises in a process of its own (tests/unit/app/planes).
 """
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -205,6 +207,18 @@ async def test_what_cannot_be_closed_is_waited_for_no_longer_than_said() -> None
         with capture_logs() as logs:
             await close_within(stack, 0.01)
     assert [one["event"] for one in logs] == ["gave up waiting for an orderly end"]
+
+
+def test_at_its_exit_a_process_looks_for_no_cycles() -> None:
+    # What is registered first runs last.
+    script = """
+import atexit, gc
+from rgd.app.process import tune_interpreter
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+tune_interpreter()
+"""
+    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert ran.stdout == b"True\n"
 
 
 @pytest.mark.slow
