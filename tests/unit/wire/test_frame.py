@@ -45,23 +45,6 @@ def test_what_pulsar_wrote_reads_as_it_says_and_is_written_back(vector: dict[str
     assert encode_entry(entry) == data
 
 
-@pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
-def test_an_entry_built_from_values_is_what_pulsar_wrote(vector: dict[str, Any]) -> None:
-    broker = BrokerEntryMetadata(vector["broker_timestamp"], vector["index"])
-    is_stamped = vector["kind"] != "no_broker_entry_metadata"
-    data = bytes.fromhex(vector["frame_hex"])
-    entry = Entry(
-        vector["producer_name"],
-        vector["sequence_id"],
-        vector["publish_time"],
-        bytes.fromhex(vector["payload_hex"]),
-        properties=(("k", "v"),) if vector["producer_name"] == "rgd-20" else (),
-        broker=broker if is_stamped else None,
-        unknown=b"\x32\x02g1" if vector["producer_name"] == "rgd-20" else b"",
-    )
-    assert encode_entry(entry) == data
-
-
 def test_pulsars_properties_are_read_and_its_other_fields_kept() -> None:
     entry = decode_entry(bytes.fromhex(FRAMES[3]["frame_hex"]))
     assert entry.properties == (("k", "v"),)
@@ -74,18 +57,6 @@ def test_peeking_needs_only_the_first_bytes(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["frame_hex"])
     peeked = frame.peek_broker_entry_metadata(data[: frame.PEEK_SIZE])
     assert peeked == decode_entry(data).broker
-
-
-def test_peeking_does_not_touch_the_rest() -> None:
-    data = bytes.fromhex(FRAMES[2]["frame_hex"])
-    head = data[: data.index(b"\x0e\x01")]
-    assert frame.peek_broker_entry_metadata(head + b"\xff" * 50) == decode_entry(data).broker
-
-
-def test_a_reader_outside_gets_what_the_producer_wrote() -> None:
-    stamped, bare = (bytes.fromhex(FRAMES[i]["frame_hex"]) for i in (2, 0))
-    assert frame.headers_and_payload(stamped) == stamped[stamped.index(b"\x0e\x01") :]
-    assert frame.headers_and_payload(bare) == bare
 
 
 @pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
@@ -115,14 +86,6 @@ def test_the_brokers_part_is_as_pulsars_code_has_it(broker: BrokerEntryMetadata,
     data = encode_entry(Entry("p", 1, 2, broker=broker))
     assert data.startswith(head)
     assert decode_entry(data).broker == broker
-
-
-def test_fields_that_rgd_does_not_know_travel_along() -> None:
-    # partition_key (6) and num_messages_in_batch (11).
-    data = checksummed(plain(METADATA + b"\x32\x03key\x58\x0a", b"x"))
-    entry = decode_entry(data)
-    assert entry.unknown == b"\x32\x03key\x58\x0a"
-    assert encode_entry(entry) == data
 
 
 def test_fields_of_the_brokers_part_that_rgd_does_not_know_travel_along() -> None:

@@ -30,12 +30,6 @@ def written(rows: UsageColumns = ROWS) -> ColumnsProto:
     return proto
 
 
-def test_rates_come_back() -> None:
-    admitted, wanted = rate_columns.read(written(), len(ROWS))
-    assert admitted.tolist() == ROWS.admitted.tolist()
-    assert wanted.tolist() == ROWS.wanted.tolist()
-
-
 @pytest.mark.parametrize("column", ["admitted", "wanted"])
 def test_rows_of_another_precision_are_not_written(column: str) -> None:
     off = {column: np.array([[1_001, 1]] * len(ROWS))}
