@@ -177,8 +177,7 @@ async def test_who_leaves_in_the_turn_of_his_answer_gets_no_grant(
             assert client.count().settled_messages == 7
 
 
-@pytest.mark.parametrize("ask", [ask_async, ask_blocking])
-def test_a_closed_client_says_so(ask: Asking, running: RunningDaemon) -> None:
+def test_a_closed_client_says_so(running: RunningDaemon) -> None:
     closed = BlockingClient(settings_of(running.url))
     with closed:
         closed.limiter(ORDERS).acquire()

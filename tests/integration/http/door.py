@@ -171,7 +171,6 @@ async def open_door(
     settings: HttpSettings,
     *,
     daemon: SmallDaemon | None = None,
-    connector: aiohttp.BaseConnector | None = None,
     page: MetricsPage = metrics,
     log_door: LogDoor | None = None,
     live_door: LiveDoor | None = None,
@@ -188,7 +187,7 @@ async def open_door(
         served, settings, metrics=page, log_door=log_door, live_door=live_door, observe=observe
     )
     timeout = aiohttp.ClientTimeout(total=60)
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+    async with aiohttp.ClientSession(timeout=timeout) as session:
         doors.append(Door(server, served, session))
         async with server:
             doors[0].description = described(server.plane.description)

@@ -19,7 +19,6 @@ from tests.support.pulsar_standalone import PulsarStandalone
 pytestmark = pytest.mark.pulsar
 
 GROUP = "/admin/v2/resourcegroups/rgd-compared"
-NAMESPACE = "/admin/v2/namespaces/public/default/resourcegroup"
 
 
 class Told(NamedTuple):

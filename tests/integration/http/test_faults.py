@@ -55,15 +55,10 @@ ACQUIRE: list[tuple[object, str]] = [
     (b"", "body: "),
     (b"publish!", "body: "),
     (b'{"messages":-1}', "messages: expected an integer from 0 to 9223372036854775807, got -1"),
-    (b'{"messages":1.5}', "messages: "),
-    (b'{"bytes":9223372036854775808}', "bytes: "),
-    (b'{"messages":NaN}', "body: "),
-    (b'{"tenant":["acme"]}', "tenant: "),
     (b'{"tennant":"acme"}', "tennant: unknown field"),
     (b'{"a":' * 50_000, "body: "),
     (b"[7]", "body: expected an array of objects"),
     (b'"acme"', "body: expected a JSON object"),
-    (b'{"group":"a/b"}', "group: "),
     (b"{}", "tenant: "),
 ]
 SETTLE: list[tuple[Fields, str]] = [
@@ -96,17 +91,10 @@ CHECK = [
 ]
 EXPLAIN = [
     ("", "tenant"),
-    ("tenant=acme", "namespace"),
     (f"{TRIAL}&tpic=eu", "tpic"),
     (f"{TRIAL}&tenant=other", "tenant"),
     (f"{TRIAL}&kind=both", "kind"),
-    (f"{TRIAL}&kind=", "kind"),
-    (f"{TRIAL}&topic=", "topic"),
     (f"{TRIAL}&topic=persistent://other/trial/eu", "topic"),
-    (f"{TRIAL}&subscription=s", "subscription"),
-    (f"{TRIAL}&topic=eu&subscription=", "subscription"),
-    ("tenant=a%20b&namespace=orders", "tenant"),
-    ("tenant=&namespace=orders", "tenant"),
 ]
 GROUP: list[tuple[object, str]] = [
     ({"publish": {"messages": -1}}, "publish.messages: "),

@@ -3,14 +3,12 @@
 import asyncio
 import re
 import socket
-from pathlib import Path
 
 import pytest
 
 from rgd.adapters.http.fast_lane import PIPELINED_MAX
-from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.turns import SLICE_WORK
-from tests.integration.http.door import Door, open_door
+from tests.integration.http.door import Door
 from tests.integration.http.test_connections import figure
 from tests.support.policy_tables import until
 
@@ -110,14 +108,3 @@ async def test_who_reads_late_gets_them_all(door: Door) -> None:
         await sending
     sock.close()
     assert statuses(bytes(got)) == [b"200"] * count
-
-
-@pytest.mark.slow
-async def test_on_a_unix_socket_too(tmp_path: Path) -> None:
-    path = tmp_path / "rgd.sock"
-    async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(60):
-        reader, writer = await asyncio.open_unix_connection(str(path))
-        writer.write(post(BODY) * 40)
-        writer.write_eof()
-        assert statuses(await reader.read()) == [b"200"] * 40
-        writer.close()

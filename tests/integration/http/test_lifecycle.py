@@ -38,11 +38,6 @@ async def listens(door: Door) -> bool:
     return True
 
 
-async def test_port_0_takes_a_free_port(door: Door) -> None:
-    assert door.server.port > 0
-    assert (await door.call("GET", "/healthz")).status == 200
-
-
 async def refused(settings: HttpSettings) -> str:
     """Why a server cannot be opened, in one line."""
     with pytest.raises(Unavailable) as caught:

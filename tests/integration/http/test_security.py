@@ -1,11 +1,12 @@
-"""Tokens, scopes and TLS over a real socket. Not covered: the tokens file (tests/unit/config)."""
+"""Tokens, scopes and bad certificates over a real socket.
+
+Not covered: the tokens file (tests/unit/config), TLS (test_connections.py, test_credentials.py).
+"""
 
 import logging
-import ssl
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
@@ -222,19 +223,6 @@ async def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture
 def test_a_server_that_strangers_could_reach_is_not_made() -> None:
     with pytest.raises(ConfigError, match=r"http\.listen: .*http\.tokens_file.*--insecure"):
         HttpServer(SmallDaemon(), HttpSettings(host="0.0.0.0"), metrics=metrics)
-
-
-async def test_tls_is_spoken_with_the_certificate(certificate: tuple[Path, Path]) -> None:
-    cert, key = certificate
-    context = ssl.create_default_context(cafile=cert)
-    settings = HttpSettings(port=0, tls_cert=cert, tls_key=key)
-    async with open_door(settings, connector=aiohttp.TCPConnector(ssl=context)) as door:
-        door_url = f"https://127.0.0.1:{door.server.port}/healthz"
-        async with door.session.get(door_url) as response:
-            assert response.status == 200
-
-        with pytest.raises(aiohttp.ClientError):
-            await door.send("GET", "/healthz")  # plain HTTP
 
 
 @pytest.mark.parametrize("setting", ["tls_cert", "tls_client_ca"])

