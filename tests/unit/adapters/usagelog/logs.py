@@ -7,7 +7,7 @@ from pathlib import Path
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.reader import DamagedEntry, LogEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.core.units import Nanos
 
 BROKER = "broker-1"
@@ -21,10 +21,6 @@ MakeLog = Callable[..., SegmentedLog]
 
 def clock() -> Nanos:
     return Nanos(time.monotonic_ns())
-
-
-def ignore_alarm(alarm: LogAlarm) -> None:
-    """For tests in which no alarm matters."""
 
 
 def payload_of(number: int, size_max: int = 60) -> bytes:

@@ -1,6 +1,7 @@
 """What an entry carries, when segments roll, and what a failing disk leaves behind.
 
-Not covered: queues, threads and retries (test_writer.py), real full disks (test_full_disk.py).
+Not covered: queues, threads and retries (test_writer.py), real full disks (test_full_disk.py), times and
+indexes over restarts (tests/contract/usagelog, tests/property/test_usagelog.py).
 A failing `fsync` is injected: no file system here fails it at will.
 """
 
@@ -14,7 +15,6 @@ import pytest
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.wire.frame import BrokerEntryMetadata, Entry
-from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import BROKER, T0, pendings, read, segments_in
 
 MakeAppender = Callable[..., Appender]
@@ -39,14 +39,6 @@ def make_appender(tmp_path: Path) -> Generator[MakeAppender]:
         appender.close()
 
 
-def at(*times_ms: int) -> list[Pending]:
-    return [Pending(b"%d" % number, T0 + time, number) for number, time in enumerate(times_ms)]
-
-
-def times_in(folder: Path) -> list[int]:
-    return [item.entry.timestamp - T0 for item in read(folder)[0]]
-
-
 def sizes_in(folder: Path) -> list[int]:
     """Entries of each segment."""
     return [len(read(segment)[0]) for segment in segments_in(folder)]
@@ -62,22 +54,6 @@ def test_an_entry_carries_all_that_pulsar_and_the_report_need(
         Entry(BROKER, 0, T0, b"\0payload", (), BrokerEntryMetadata(T0, 0)),
         Entry(BROKER, 3, T0 - 5, b"", (), BrokerEntryMetadata(T0, 1)),
     ]
-
-
-def test_broker_time_never_runs_backwards_not_even_over_a_restart(
-    tmp_path: Path, make_appender: MakeAppender
-) -> None:
-    first = make_appender(segment_bytes=200)
-    first.write(at(50, 10, 60, 0))
-    first.close()
-    make_appender().write(at(-1000, 61))
-    assert times_in(tmp_path) == [50, 50, 60, 60, 60, 61]
-
-
-def test_an_empty_segment_is_taken_up(tmp_path: Path, make_appender: MakeAppender) -> None:
-    (tmp_path / segment_name(0)).touch()
-    make_appender().write(at(0))
-    assert sizes_in(tmp_path) == [1]
 
 
 class FailingFsync:

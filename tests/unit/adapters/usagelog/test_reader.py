@@ -1,10 +1,10 @@
 """Readers get every entry in order and damage with its place, while the daemon writes too.
 
 Not covered: what damage costs in particular bytes (tests/unit/wire/test_segment.py), and any sequence
-of appends and restarts (tests/property/test_usagelog.py).
+of appends and restarts (tests/property/test_usagelog.py), the times that brokers stamped
+(test_pip70_seek.py).
 """
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,11 @@ import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
-from rgd.adapters.usagelog.reader import Position, read_entries, seek_time
+from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.ports.usagelog import Fsync
 from rgd.wire.errors import Reason
-from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
-from rgd.wire.segment import encode_stored, segment_name
+from rgd.wire.segment import segment_name
 from tests.support.there import there
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
@@ -46,11 +45,6 @@ def log(tmp_path: Path) -> Path:
     return folder
 
 
-def write_entries(segment: Path, *entries: Entry) -> None:
-    segment.parent.mkdir(exist_ok=True)
-    segment.write_bytes(b"".join(encode_stored(encode_entry(entry)) for entry in entries))
-
-
 def test_the_torn_end_of_the_last_segment_is_not_damage_but_that_of_another_is(log: Path) -> None:
     first, *_, last = segments_in(log)
     for segment in (first, last):
@@ -70,15 +64,6 @@ def test_a_segment_that_is_removed_while_reading_is_left_out(log: Path) -> None:
     count = len(read(removed)[0])
     removed.unlink()
     assert 1 + len(list(reading)) == COUNT - count
-
-
-def test_entries_without_the_brokers_part_still_read(tmp_path: Path) -> None:
-    bare = [Entry("foreign", number, T0 + number, b"x") for number in range(3)]
-    write_entries(tmp_path / segment_name(0), *bare)
-    assert [item.entry for item in read(tmp_path)[0]] == bare
-    assert seek_time(tmp_path, T0 + 1) == Position(
-        str(tmp_path / segment_name(0)), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1, 1
-    )
 
 
 @pytest.mark.slow
@@ -150,34 +135,3 @@ def test_seeking_finds_the_first_entry_at_or_after_a_time(
     for time in TIMES:
         found = seek_time(log, time)
         assert (found.index if found else None) == linear(log, time)
-
-
-def test_a_seek_goes_by_the_brokers_time_not_the_producers(tmp_path: Path) -> None:
-    entries = [
-        Entry("p", number, T0 - 10 * number, b"", (), BrokerEntryMetadata(T0 + number, number))
-        for number in range(5)
-    ]
-    write_entries(tmp_path / segment_name(0), *entries)
-    found = there(seek_time(tmp_path, T0 + 3))
-    assert found.index == 3
-
-
-def test_a_seek_reads_only_what_the_broker_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = UsageLogSettings(fsync=Fsync.NEVER, segment_bytes=4 << 20)
-    write_log(tmp_path, [Pending(bytes(100_000), T0 + n, n) for n in range(100)], settings)
-    assert len(segments_in(tmp_path)) == 3
-    read_bytes = 0
-    pread = os.pread
-
-    def counting_pread(descriptor: int, size: int, offset: int) -> bytes:
-        nonlocal read_bytes
-        data = pread(descriptor, size, offset)
-        read_bytes += len(data)
-        return data
-
-    monkeypatch.setattr(os, "pread", counting_pread)
-    found = there(seek_time(tmp_path, T0 + 70))
-    assert found.index == 70
-    assert 0 < read_bytes < 5_000

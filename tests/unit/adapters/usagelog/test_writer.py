@@ -15,7 +15,6 @@ from rgd.adapters.usagelog.appender import Appender
 from rgd.adapters.usagelog.index import index_path, load_marks
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.ports.usagelog import LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
 from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.conftest import Alarms
@@ -130,22 +129,6 @@ async def test_what_can_no_longer_be_synced_is_counted_before_the_log_is_closed(
     await log.close()
     # The second was not written; whether the first is on disk, nobody can say.
     assert (log.appended, log.lost, log.synced_index) == (1, 2, -1)
-
-
-async def test_a_log_that_is_taken_can_be_opened_once_it_is_free(
-    make_log: MakeLog, tmp_path: Path
-) -> None:
-    first, second = make_log(), make_log()
-    await first.open()
-    append(first, 0)
-    append(second, 1)
-    with pytest.raises(LogLocked, match=str(os.getpid())):
-        await second.open()
-    await first.close()
-    await second.open()
-    await until(lambda: second.appended == 1)
-    # What was appended before it could be opened is kept.
-    assert payloads_in(tmp_path / "log") == [payload_of(0), payload_of(1)]
 
 
 async def test_a_bug_in_the_thread_is_reported_and_leaves_nobody_waiting(
