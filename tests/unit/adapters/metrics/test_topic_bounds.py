@@ -3,11 +3,10 @@
 The figures themselves are in tests/unit/app/test_backlog_telemetry.py.
 """
 
-from collections.abc import Iterable
-
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.metrics.labels import topic_bounds
 from rgd.ports.metrics import Sample
+from tests.unit.adapters.metrics.test_exposition import Figures
 
 AGE = "pulsar_storage_backlog_age_seconds"
 SIZE = "pulsar_storage_backlog_size"
@@ -15,14 +14,6 @@ LIMIT = "pulsar_storage_backlog_quota_limit"
 EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
 EVENTS = "pulsar_subscription_dispatch_throttled_msg_events"
 LAG = "rgd_upload_tier_lag"
-
-
-class Figures:
-    def __init__(self) -> None:
-        self.now: list[Sample] = []
-
-    def samples(self) -> Iterable[Sample]:
-        return list(self.now)
 
 
 def of(name: str, topic: str, value: float, *more: str, namespace: str = "a/b") -> Sample:
