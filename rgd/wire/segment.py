@@ -125,8 +125,6 @@ class SegmentReader:
         #: Where to go on, in the buffer.
         self._at = 0
         self._search: _Search | None = None
-        #: Behind the last whole entry: a writer that found the end torn cuts here.
-        self.whole_end = offset
 
     def feed(self, data: bytes) -> list[Found]:
         """Take the next bytes; answer with what they complete."""
@@ -152,7 +150,6 @@ class SegmentReader:
             judged = self._judge(self._at)
             if isinstance(judged, Stored):
                 self._at += LENGTH_SIZE + len(judged.data)
-                self.whole_end = self._base + self._at
                 return judged
             if judged is None and (not final or self._at == len(self._buffer)):
                 return None

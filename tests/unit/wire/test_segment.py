@@ -1,6 +1,6 @@
-"""Segments: names, lengths, torn ends, damage in the middle, and finding the way back.
+"""Segments: names, lengths, damage in the middle, and finding the way back.
 
-Not covered: any split of the bytes (tests/property/test_wire_segment.py), and files.
+Not covered: any split of the bytes, torn ends (tests/property/test_wire_segment.py), and files.
 """
 
 import pytest
@@ -32,14 +32,6 @@ def shown(found: list[Found]) -> list[tuple[str, int] | Damaged | Torn]:
 
 def turned(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]
-
-
-@pytest.mark.parametrize("left", [1, 3, 4, 5, SIZE - 1])
-def test_a_torn_end_is_distinguished_from_damage(left: int) -> None:
-    reader = SegmentReader()
-    found = reader.feed(STORED[0] + STORED[1][:left])
-    assert shown(found + reader.finish()) == [("stored", 1), Torn(SIZE, left)]
-    assert reader.whole_end == SIZE
 
 
 def test_damage_ends_with_the_next_entry_that_has_a_checksum() -> None:
