@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sim.comparison import QUICK, Result, Table, run_of, step_runs, tables
-from sim.convergence import MarkerMissing, find_marks, main, put, run_all
+from sim.convergence import MarkerMissing, find_marks, put, run_all
 from sim.jobs import Journal
 from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
 from sim.policies import POLICIES
@@ -160,20 +160,3 @@ def test_a_run_of_the_same_code_that_was_kept_is_not_run_again(
     assert run_all([table], 1, Journal(path))[0][run].line == made[run].line
     monkeypatch.setattr("sim.jobs.code_hash", lambda: "other code")
     assert not Journal(path).results
-
-
-def test_a_document_that_is_not_there_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["--out", str(tmp_path)])
-    assert stopped.value.code == 2
-    assert "convergence.md" in capsys.readouterr().err
-
-
-def test_a_document_without_a_place_fails_before_anything_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "convergence.md").write_text("nothing\n")
-    assert main(["--out", str(tmp_path), "--quick"]) == 1
-    assert "table" in capsys.readouterr().err

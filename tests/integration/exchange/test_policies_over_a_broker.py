@@ -1,7 +1,7 @@
 """Policies tables of several daemons over a real broker: the embedded one and Apache Pulsar.
 
-Not covered here: every way in which writers may meet (tests/unit/app/test_policies_table.py), and
-whole daemons (tests/e2e/test_policies.py).
+Not covered here: every way in which writers may meet (tests/unit/app/test_policies_table.py), links that
+swallow everything (tests/contract/exchange/test_faults.py), and whole daemons (tests/e2e/test_policies.py).
 """
 
 import asyncio
@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
-from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Attachments, Group, Rates
 from rgd.core.policies.records import Value
@@ -25,7 +23,6 @@ from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
 from tests.support.policy_tables import NothingKept, following, until
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone
-from tests.support.tcp_proxy import TcpProxy
 
 GOLD = "group:gold"
 NAMESPACE = "public/rgd-integration"
@@ -80,15 +77,9 @@ def make_table(broker: Broker) -> MakeTable:
         if broker.admin_url is not None:
             await ensure_namespace(broker.admin_url, NAMESPACE)
 
-    def make(
-        writer: str,
-        seed: PolicySnapshot = EMPTY_SNAPSHOT,
-        url: str = broker.url,
-        settings: PulsarSettings = PATIENT,
-        pauses: Pauses = Pauses(),  # noqa: B008 -- immutable
-    ) -> TablePolicies:
-        store, kept = PulsarPolicyStore(url, broker.topic, settings=settings), NothingKept()
-        return TablePolicies(store, writer, seed, prepare=prepare, kept=kept, pauses=pauses)
+    def make(writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT) -> TablePolicies:
+        store = PulsarPolicyStore(broker.url, broker.topic, settings=PATIENT)
+        return TablePolicies(store, writer, seed, prepare=prepare, kept=NothingKept())
 
     return make
 
@@ -156,27 +147,6 @@ async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
                 timeout_s=TIMEOUT_S,
             )
             assert left.figures().lost >= 1
-
-
-@pytest.mark.slow
-async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count_as_old(
-    broker: Broker, make_table: MakeTable
-) -> None:
-    async with TcpProxy.before(broker.url) as proxy:
-        cut, other = (
-            make_table("cut", url=proxy.url, settings=replace(PATIENT, sign_timeout_s=3)),
-            make_table("other"),
-        )
-        async with following(cut, other, timeout_s=TIMEOUT_S):
-            await cut.change(GOLD, lambda _known: Group("gold"))
-            proxy.swallow()
-            await other.change(GOLD, lambda _known: Group("gold", blocked=True))
-            await until(lambda: "no answer within" in (cut.trouble or ""), timeout_s=TIMEOUT_S)
-            assert cut.figures().is_old
-            assert not cut.snapshot().groups["gold"].blocked
-            await proxy.pass_on()
-            await until(lambda: cut.trouble is None, timeout_s=TIMEOUT_S)
-            assert cut.snapshot().groups["gold"].blocked
 
 
 @pytest.mark.pulsar

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rgd.analysis.asked import Asked, TimeRange
-from rgd.analysis.errors import DuplicateLog, NoLog, NothingLogged
+from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.analysis.report import DRAWN_MAX, PLOTTED_MAX, Summary, run_report
 from rgd.analysis.scenarios import parse
 from rgd.analysis.schema import WINDOWS
@@ -24,7 +24,6 @@ from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Pair
-from rgd.errors import ConfigError
 from sim.usage_log import SegmentWriter
 from tests.support.browser import new_tab
 from tests.support.log_maker import START_MS, LogMaker, Usage
@@ -345,27 +344,3 @@ def test_the_same_log_twice_is_refused_and_leaves_the_former_report(
         run_report([str(log / "broker-3"), str(copy)], out)
 
     assert (out / "summary.json").read_bytes() == before
-
-
-def test_logs_that_say_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path / "foreign", "broker-1")
-    maker.append(b"somebody else's")
-    maker.close()
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "00000000000000000000.log").write_bytes(b"\xff" * 999)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / "00000000000000000000.log").touch()
-
-    for name in ("foreign", "damaged", "empty"):
-        with pytest.raises(NothingLogged, match=r"hold no usage of any group.*\Z"):
-            run_report([str(tmp_path / name)], tmp_path / "out")
-    with pytest.raises(NoLog, match="does not exist"):
-        run_report([str(tmp_path / "absent")], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_anything_else_in_it_is_refused(log: Path, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-
-    with pytest.raises(ConfigError, match=r"holds 'thesis\.tex'"):
-        run_report([str(log)], tmp_path)
