@@ -20,7 +20,8 @@ SHOWN_CHARS_MAX: Final = 80
 
 #: The characters that Pulsar's NamedEntity allows in a tenant, namespace or group.
 ENTITY: Final = re.compile(r"[-=:.0-9A-Z_a-z]+")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+#: Control characters, and surrogates: no text that leaves the daemon can have one.
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: A partition's number as in Pulsar: an int32 without leading zeros. Other endings are part of the
 #: name.
 _PARTITION_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -118,7 +119,7 @@ def check_subscription(name: str) -> str:
 
 
 def _check_printable(name: str, field: str) -> str:
-    if not name or len(name) > NAME_MAX or _CONTROL.search(name):
+    if not name or len(name) > NAME_MAX or _UNPRINTABLE.search(name):
         raise InvalidName(
             f"{field}: expected 1 to {NAME_MAX} printable characters, got {_shown(name)}"
         )

@@ -119,6 +119,10 @@ async def test_neighbouring_paths_are_no_check(door: Door) -> None:
             b"X-Rgd-Messages: \xff",
             f"messages: expected an integer from 0 to {(1 << 63) - 1}, got other bytes",
         ),
+        (
+            b"X-Rgd-Topic: persistent://acme/trial/\xff",
+            r"topic: expected 1 to 512 printable characters, got '\udcff'",
+        ),
     ],
 )
 async def test_a_header_that_makes_no_sense_is_400(door: Door, said: bytes, reason: str) -> None:

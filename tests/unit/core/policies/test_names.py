@@ -45,6 +45,7 @@ def test_a_topic_has_one_spelling(topic: str, full: str) -> None:
         "empty": ("", "topic: expected 1 to 512 printable"),
         "control": ("a\x00b", "printable characters, got 'a.x00b'"),
         "delete": ("a\x7f", "printable"),
+        "byte-that-was-no-utf-8": ("a\udcff", "printable characters, got 'a.udcff'"),
         "long": (LONGEST + "x", "expected 1 to 512"),
         "elsewhere": ("persistent://acme/other/eu", "of namespace 'acme/orders'"),
         "scheme": ("http://acme/orders/eu", "expected persistent://tenant"),
