@@ -6,6 +6,7 @@ A token file is read again when the daemon refuses the token, so that tokens can
 """
 
 import asyncio
+import contextlib
 import ssl
 from pathlib import Path
 from typing import Final, Self
@@ -60,8 +61,9 @@ class Transport:
 
     async def call(self, path: str, body: bytes) -> tuple[int, bytes]:
         """POST: the status and the body of its answer."""
+        sent = self._token
         status, answer = await self._call(path, body)
-        if status == 401 and self._has_new_token():
+        if status == 401 and self._has_other_token(sent):
             status, answer = await self._call(path, body)
         return status, answer
 
@@ -83,15 +85,12 @@ class Transport:
             # A TimeoutError is an OSError; a ValueError is an address that is none.
             return NOTHING
 
-    def _has_new_token(self) -> bool:
-        """Read the token again; whether it changed."""
-        before = self._token
-        try:
+    def _has_other_token(self, sent: str | None) -> bool:
+        """Read the token again; whether it is another one than was sent: another call may have read it meanwhile."""
+        # While it is being replaced the daemon's refusal stands.
+        with contextlib.suppress(BadSetting):
             self._token = _token(self._settings)
-        except BadSetting:
-            # It is being replaced: the daemon's refusal stands until it is there.
-            return False
-        return self._token != before
+        return self._token != sent
 
 
 def _token(settings: ClientSettings) -> str | None:

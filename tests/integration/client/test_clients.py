@@ -215,18 +215,18 @@ def test_what_cannot_be_used_is_said_with_its_name(said: dict[str, Any], field: 
         ask_blocking(ClientSettings(**{"when_away": "open", **said}), Question(ORDERS))
 
 
-def test_a_token_file_is_read_again_when_the_token_is_refused(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_again_when_the_token_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old\n")
     known = Tokens({digest_of("new"): frozenset({Scope.QUERY})})
-    with (
-        running_daemon(tmp_path, policies(), tokens=known) as running,
-        BlockingClient(settings_of(running.url, token_file=file)) as client,
-    ):
-        with pytest.raises(QuestionRefused, match="401"):
-            client.ask(Question(ORDERS))
-        file.write_text("new\n")
-        assert client.ask(Question(ORDERS)).granted
+    with running_daemon(tmp_path, policies(), tokens=known) as running:
+        async with Client(settings_of(running.url, token_file=file, batch_max=1)) as client:
+            with pytest.raises(QuestionRefused, match="401"):
+                await client.ask(Question(ORDERS))
+            file.write_text("new\n")
+            # Two calls at once: both are refused, and the first reads the file.
+            answers = await client.ask_all([Question(ORDERS)] * 2)
+            assert [answer.granted for answer in answers] == [True, True]
 
 
 async def test_tls_is_spoken_with_the_certificates_that_were_named(
