@@ -227,9 +227,10 @@ class Lane(Connection):
         gate = self._lanes.gate
         began = gate.clock()
         try:
-            if head.tokens is not gate.tokens:
+            # Another thread may replace them meanwhile: those were not looked at.
+            if head.tokens is not (tokens := gate.tokens):
                 gate.authorise(head.scope, head.authorization)
-                head.tokens = gate.tokens
+                head.tokens = tokens
             if head.length > FREE_BYTES and head.waits:
                 self._hold_body(len(body))
             # Not `Call(...)`, which calls a function in Python.

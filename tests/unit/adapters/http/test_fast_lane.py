@@ -8,6 +8,8 @@ import pytest
 from rgd.adapters.http.chunks import CHUNKS_MAX
 from rgd.adapters.http.fast_lane import PIPELINED_BYTES_MAX, PIPELINED_MAX
 from rgd.adapters.http.lane_heads import HEAD_BYTES_MAX, check_begun
+from rgd.adapters.http.tokens import EVERYTHING, Tokens
+from rgd.ports.door import Scope, digest_of
 from tests.support.one_connection import OneConnection
 
 SHORT = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -62,3 +64,18 @@ async def test_a_head_that_does_not_end_is_refused(looks: list[int]) -> None:
     for _ in range(HEAD_BYTES_MAX // 1000 + 1):
         one.receive(b"GET / HTTP/1.1\r\n".ljust(1000, b"a") if not looks else b"a" * 1000)
     assert one.statuses == [431]
+
+
+async def test_tokens_that_change_while_a_request_is_let_pass_count_from_the_next_one_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = OneConnection()
+    gate, authorise = one.lanes.gate, one.lanes.gate.authorise
+
+    def replaced_meanwhile(scope: Scope | None, authorization: str) -> None:
+        authorise(scope, authorization)
+        gate.tokens = Tokens({digest_of("another"): EVERYTHING})
+
+    monkeypatch.setattr(gate, "authorise", replaced_meanwhile)
+    one.receive(b"POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" * 2)
+    assert one.statuses == [200, 401]
