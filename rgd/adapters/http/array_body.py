@@ -42,9 +42,11 @@ class ArrayReader(Generic[_Item]):
 
     Args:
         item_type: the type. What its fields say when they are absent is not encoded (UNSET).
+        may_be_large: whether a good one may be over `OBJECT_BYTES_MAX`; each is then measured.
     """
 
-    def __init__(self, item_type: type[_Item]) -> None:
+    def __init__(self, item_type: type[_Item], *, may_be_large: bool = False) -> None:
+        self._may_be_large = may_be_large
         #: Reads one by itself.
         self.one = BodyDecoder(item_type)
         self._decode_many = msgspec.json.Decoder(list[item_type]).decode  # type: ignore[valid-type]
@@ -75,6 +77,10 @@ class ArrayReader(Generic[_Item]):
         try:
             questions: list[_Item | msgspec.Raw] = [*self._decode_many(array)]
         except UNREADABLE:
+            return None
+        if self._may_be_large and any(
+            len(memoryview(item)) > OBJECT_BYTES_MAX for item in _decode_raw(array)
+        ):
             return None
         # Where nothing is escaped, encoding gives every string as it came, so that a colon is
         # missing for each name that stood there twice. Else each item is read by itself.

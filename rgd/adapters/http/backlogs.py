@@ -45,7 +45,7 @@ _TOPIC: Final = "/v1/topics/{tenant}/{namespace}/{topic}/backlog"
 _EVICTIONS: Final = "/v1/evictions"
 
 _body = BodyDecoder(BacklogBody)
-_array = ArrayReader(BacklogItem)
+_array = ArrayReader(BacklogItem, may_be_large=True)
 
 
 class EvictionBody(Struct, forbid_unknown_fields=True):

@@ -107,12 +107,22 @@ async def test_an_array_is_answered_in_order_with_each_fault_in_its_place(door: 
     assert set(stats["subscriptions"]) == {"audit", "idle"}
 
 
-async def test_a_long_array_is_taken_whole(door: Door) -> None:
+@pytest.mark.parametrize("other", ["eu", "\\"], ids=["plain", "escaped"])
+async def test_a_long_array_is_taken_but_for_an_object_that_is_too_large(
+    door: Door, other: str
+) -> None:
     names = {"tenant": "acme", "namespace": "orders"}
     items = [names | {"topic": f"t{number}"} | backlog() for number in range(500)]
-    answers = (await door.call("POST", "/v1/backlog", items)).json
+    large = [{"id": number, "entries": 1, "bytes": 1} for number in range(1000)]
+    items += [
+        names | {"topic": "large"} | backlog() | {"ledgers": large},
+        names | {"topic": other} | backlog(),
+    ]
+    *answers, refused, last = (await door.call("POST", "/v1/backlog", items)).json
     assert [one["topic"][-4:] for one in answers[:2]] == ["s/t0", "s/t1"]
-    assert len(door.daemon.store) == 500
+    assert refused["reason"].startswith("body: expected a JSON object of at most 32768 bytes")
+    assert last["topic"].endswith(f"/{other}")
+    assert len(door.daemon.store) == 501
 
 
 async def test_there_is_no_room_for_every_topic() -> None:
