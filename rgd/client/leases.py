@@ -278,7 +278,7 @@ class Leases:
         idle = [
             name
             for name, hold in self._holds.items()
-            if hold.lease_id is None
+            if (hold.lease_id is None or hold.expires_at <= now)
             and not (hold.waiting or hold.sent or hold.is_due)
             and now - hold.last_call_at > IDLE_NS
         ]

@@ -184,8 +184,15 @@ def test_closing_gives_everything_back(leased: Leased) -> None:
     assert msgspec.json.decode(call.body) == {"messages": 9, "bytes": 0}
 
 
-def test_names_with_leases_are_bounded_and_idle_ones_make_room() -> None:
+@pytest.mark.parametrize("renewal", [None, 401, 503])
+def test_names_with_leases_are_bounded_and_idle_ones_make_room(renewal: int | None) -> None:
     leased = Leased(names_max=1)
+    if renewal is not None:
+        # Its lease expires unrenewed.
+        leased.ask()
+        leased.fill(10)
+        leased.core.expire(TTL_MS // 2 * MS)
+        leased.core.answered(leased.call(TTL_MS // 2 * MS).id, renewal, b"", TTL_MS // 2 * MS)
     other = Name(group="gold")
     assert leased.core.leases.hold_of(other, 0) is None
     hold = leased.core.leases.hold_of(other, 2000 * MS)
