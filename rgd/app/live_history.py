@@ -41,7 +41,7 @@ class History:
             values[:] = (row.quota, row.wanted, row.admitted, lowest)
 
     def of(self, key: RowKey) -> HistoryView | None:
-        """The points of a row since it was shown for the first time; None: it never was."""
+        """The points of a row since it was shown for the first time; None: there are none."""
         column = self._columns.get(key)
         if column is None:
             return None
@@ -49,7 +49,9 @@ class History:
         order = np.arange(begin, self._points) % POINTS_MAX
         values = self._values[order, column]
         known = np.flatnonzero(~np.isnan(values[:, 0]))
-        first = int(known[0]) if len(known) else len(order)
+        if not len(known):
+            return None
+        first = int(known[0])
         figures = (
             tuple(None if value != value else round(value, 4) for value in column_of.tolist())  # noqa: PLR0124 -- NaN
             for column_of in values[first:].T

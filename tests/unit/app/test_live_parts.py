@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 
 from rgd.app.events import add_code
-from rgd.app.live_history import ROWS_MAX, History
+from rgd.app.live_history import POINTS_MAX, ROWS_MAX, History
 from rgd.app.logs import redact
 from rgd.app.recent_events import DETAILS_CHARS_MAX, RecentEvents
 from rgd.core.units import Dimension
@@ -72,3 +72,6 @@ def test_the_row_that_was_not_shown_for_longest_makes_room() -> None:
         found = history.of(row(name, 0)[0])
         assert found is not None
         assert found.wanted == wanted
+    for at in range(POINTS_MAX):
+        history.add([], 2000 + at)
+    assert history.of(row("g0", 0)[0]) is None
