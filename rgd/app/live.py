@@ -178,7 +178,7 @@ class Live:
         *,
         is_whole: bool = False,
     ) -> list[tuple[RowKey, PressureView]]:
-        """Those of the rows whose groups are in the table, with what was refused since the last look."""
+        """Those of the rows whose groups are in the table, with what was refused since the last look, if that read them."""
         coloured = None if is_whole else self._coloured
         views = []
         for row in rows:

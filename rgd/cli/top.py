@@ -160,7 +160,8 @@ def _lines(view: _Json) -> Iterator[str]:
 
 def _row(row: _Json) -> list[str]:
     is_bytes = row["dimension"] == Dimension.BYTES
-    refused = [f"{level} {show(rate, is_bytes=is_bytes)}" for level, rate in row["refused"].items()]
+    levels = row["refused"] or {}
+    refused = [f"{level} {show(rate, is_bytes=is_bytes)}" for level, rate in levels.items()]
     return [
         row["group"] + (" (shadow)" if row["shadow"] else ""),
         row["kind"],
@@ -169,7 +170,7 @@ def _row(row: _Json) -> list[str]:
         *(show(row[of], is_bytes=is_bytes) for of in ("wanted", "admitted", "quota")),
         f"{row['pressure']:.2f}",
         "-" if row["lowest"] is None else f"{row['lowest']:.2f}",
-        ", ".join(refused) or "-",
+        "not known" if row["refused"] is None else ", ".join(refused) or "-",
     ]
 
 

@@ -48,8 +48,8 @@ class PressureView:
     brokers: tuple[PartView, ...]
     #: None: all brokers are in `brokers`.
     others: OthersView | None
-    #: Units refused on this broker per second since the last look, by the level that refused.
-    refused: Mapping[str, float]
+    #: Units refused on this broker per second since the last look, by the level that refused; None: not known.
+    refused: Mapping[str, float] | None
     shadow: bool
 
 

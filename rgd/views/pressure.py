@@ -170,7 +170,7 @@ def row_of(
     table: Table,
     row: RowKey,
     coloured: Sequence[str] | None,
-    refused: Mapping[str, float],
+    refused: Mapping[str, float] | None,
 ) -> PressureView:
     """A row of a table.
 
@@ -179,7 +179,7 @@ def row_of(
         table: has the row's group.
         row: which one.
         coloured: the brokers to show each by itself; None: all.
-        refused: units per second by level.
+        refused: units per second by level; None: not known.
     """
     at, of = table.keys.index(row.key), _DIMENSIONS.index(row.dimension)
     wanted, admitted, share, fair = (
@@ -214,10 +214,12 @@ def row_of(
     )
 
 
-def refused_between(before: Counts | None, after: Counts, dimension: Dimension) -> dict[str, float]:
-    """Units refused per second between two readings, by level; empty where there is one alone."""
+def refused_between(
+    before: Counts | None, after: Counts, dimension: Dimension
+) -> dict[str, float] | None:
+    """Units refused per second between two readings, by level; None where there is one alone."""
     if before is None or after.at_ns <= before.at_ns:
-        return {}
+        return None
     seconds = (after.at_ns - before.at_ns) / 1e9
     counted = {
         level.value: count - before.refused.get((level, of), 0)

@@ -196,6 +196,13 @@ async def test_a_group_has_all_its_brokers_and_its_last_minutes(running: Running
     while not group["history"] or len(group["history"][0]["unix_ms"]) < 2:
         group = (await call(running, "GET", "/v1/live/groups/g001")).json
     (row,) = group["rows"]
+    # What was refused is known of the rows that each look reads.
+    shown = [
+        one["group"] for one in (await call(running, "GET", "/v1/live")).json["groups"]["rows"]
+    ]
+    other = next(name for name in GROUPS if name not in shown)
+    of_other = (await call(running, "GET", f"/v1/live/groups/{other}")).json["rows"][0]
+    assert (row["refused"], of_other["refused"]) == ({}, None)
     assert [(part["broker"], part["share"]) for part in row["brokers"]] == [("broker-1", 4)]
     (history,) = group["history"]
     assert {len(history[of]) for of in ("unix_ms", "quota", "wanted", "admitted", "lowest")} == {

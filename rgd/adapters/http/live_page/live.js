@@ -299,7 +299,8 @@ const buildRow = (row) => {
 const updateRow = (node, row) => {
   const cells = [...node.cells];
   updateBar(cells[1].firstChild, row);
-  const refused = Object.entries(row.refused).map(([level, rate]) => `${level.replace("_", " ")} ${show(rate, isBytes(row))}`);
+  const refused = row.refused === null ? ["not known"]
+    : Object.entries(row.refused).map(([level, rate]) => `${level.replace("_", " ")} ${show(rate, isBytes(row))}`);
   [show(row.wanted, isBytes(row)), show(row.admitted, isBytes(row)), show(row.quota, isBytes(row)), row.pressure.toFixed(2),
     row.lowest === null ? "-" : row.lowest.toFixed(2), refused.join(", ") || "-"]
     .forEach((text, index) => put(cells[index + 2], text));
