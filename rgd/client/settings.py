@@ -79,7 +79,7 @@ class ClientSettings:
     """Names with unsettled grants, and names with leases. Beyond it, grants expire unsettled and new names are asked without a lease."""
 
     lease_ttl_s: float = 2.0
-    """How long a lease is to live. A crashed client wastes at most its leases."""
+    """How long a lease is to live, 0.1 to 60. A crashed client wastes at most its leases."""
 
     def __post_init__(self) -> None:
         if self.when_away not in set(WhenAway):
@@ -97,5 +97,7 @@ class ClientSettings:
             is_limit = field.name.endswith(("_max", "_s"))
             if is_limit and not (value > 0 and math.isfinite(value)):
                 raise BadSetting(f"{field.name}: expected a number above 0, got {value!r:.60}")
+        if not 0.1 <= self.lease_ttl_s <= 60:  # the daemon gives no other leases
+            raise BadSetting(f"lease_ttl_s: expected 0.1 to 60, got {self.lease_ttl_s!r:.60}")
         if self.retry_first_s > self.retry_max_s:
             raise BadSetting("retry_first_s: expected at most retry_max_s")

@@ -203,6 +203,8 @@ def test_a_closed_client_says_so(running: RunningDaemon) -> None:
         ({"url": "ftp://x"}, "url"),
         ({"timeout_s": 0.0}, "timeout_s"),
         ({"batch_max": 0}, "batch_max"),
+        ({"lease_ttl_s": 0.05}, "lease_ttl_s"),
+        ({"lease_ttl_s": 120}, "lease_ttl_s"),
         ({"token": "a", "token_file": "b"}, "token"),
         ({"tls_cert": "a"}, "tls_cert"),
         ({"retry_first_s": 3.0}, "retry_first_s"),
