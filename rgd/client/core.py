@@ -15,7 +15,7 @@ import random
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from rgd.client.answers import (
@@ -99,7 +99,8 @@ class ClientCore:
         self._batch_max = settings.batch_max
         self._waiting: deque[Ticket] = deque()
         self._unanswered = 0
-        #: Deadlines of waiting questions; those of answered ones are removed as they come up.
+        #: Deadlines of waiting questions, twice `waiting_max` at most: those of answered ones are removed as they come
+        #: up, or all at once where there is no room.
         self._deadlines: list[tuple[int, int, Ticket]] = []
         self._unused: _Unused = {}
         #: Calls in progress: when each was sent, and what it is about.
@@ -267,6 +268,9 @@ class ClientCore:
         timeout_ns = self._timeout_ns if within_ns is None else min(self._timeout_ns, within_ns)
         ticket = Ticket(question, now + max(0, timeout_ns), on_answer)
         self._unanswered += 1
+        if len(self._deadlines) >= 2 * self.settings.waiting_max:
+            self._deadlines = [one for one in self._deadlines if not one[2].is_done]
+            heapify(self._deadlines)
         heappush(self._deadlines, (ticket.deadline, self.counts.asked, ticket))
         return ticket
 

@@ -82,6 +82,19 @@ def test_one_question_more_than_may_wait_is_answered_at_once() -> None:
     assert asked.core.count().overflowed == 1
 
 
+def test_deadlines_of_answered_questions_do_not_pile_up_behind_one_that_waits() -> None:
+    asked = Asked(waiting_max=3)
+    asked.ask()
+    asked.call()
+    for _ in range(20):
+        asked.ask()
+        asked.grant(asked.call())
+        assert len(asked.core._deadlines) <= 6  # noqa: SLF001 -- what bounds memory
+    asked.core.expire(200 * MS)
+
+    assert [answer.source for answer in asked.answers] == [Source.DAEMON] * 20 + [Source.AWAY]
+
+
 def test_nobody_waits_for_a_daemon_that_is_away(asked: Asked) -> None:
     asked.ask()
     asked.core.answered(asked.call().id, *NOTHING, 0)
