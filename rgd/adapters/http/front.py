@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
 from rgd.adapters.http.connection import Lanes
-from rgd.adapters.http.connection_limits import ConnectionLimits
+from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
 from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.forward import Forward
 from rgd.adapters.http.gate import Gate
@@ -64,6 +64,8 @@ class Front:
         self._forward = forward
         self._bodies = BodyBudget(settings.bodies_max_bytes)
         self._bounds = _bounds_of(settings)
+        #: No room for ordinary connections: all are in the reserve, which may ask for probes only.
+        self._probe_bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
         self._gate = Gate(settings.tokens, observe, clock)
         self._hot = HotCalls(daemon, settings, self._gate)
         #: The calls that are known.
@@ -96,15 +98,20 @@ class Front:
 
     def samples(self) -> list[Sample]:
         """The door's figures as they stand now (docs/metrics.md)."""
-        connections, shadow = self._bounds.connections, self._hot.shadow
+        usual, probes = self._bounds.connections, self._probe_bounds.connections
+        shadow = self._hot.shadow
         counts: dict[str, Mapping[Any, int]] = {
-            "rgd_http_connections_refused_total": connections.refused,
-            "rgd_http_connections_closed_total": connections.closed,
+            "rgd_http_connections_refused_total": {
+                of: usual.refused[of] + probes.refused[of] for of in Refused
+            },
+            "rgd_http_connections_closed_total": {
+                of: usual.closed[of] + probes.closed[of] for of in Closed
+            },
             "rgd_http_shadow_total": shadow.counts if shadow else {},
             "rgd_http_unauthorised_total": self._gate.unauthorised,
         }
         return [
-            Sample("rgd_http_connections", (), connections.open),
+            Sample("rgd_http_connections", (), usual.open + probes.open),
             *(Sample(name, (of,), count) for name in counts for of, count in counts[name].items()),
             Sample("rgd_http_unread_bytes", (), self._bounds.unread.total),
             Sample("rgd_http_body_bytes", (), self._bodies.used),
@@ -142,9 +149,7 @@ class Front:
             raise
 
     async def _listen_for_probes(self, address: tuple[str, int]) -> None:
-        # No room for ordinary connections: all are in the reserve, which may ask for probes only.
-        bounds = self._bounds._replace(connections=ConnectionLimits(0, 0))
-        accept = self._accept_within(bounds)
+        accept = self._accept_within(self._probe_bounds)
         listener = await listen_tcp(accept, address, "http.probe_listen")
         self._listeners.append(listener)
         self.probe_port = listener.sockets[0].getsockname()[1]

@@ -13,6 +13,7 @@ from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.answers import Health
 from rgd.ports.door import Scope, digest_of
+from rgd.ports.metrics import Sample
 from tests.support.certificates import make_certificate
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
@@ -120,6 +121,8 @@ def test_probes_need_no_certificate_at_their_own_address_and_nothing_else_is_ans
     with running_daemon(tmp_path, SNAPSHOT, probe_address=("127.0.0.1", 0), **http) as daemon:
         assert rgd("probe", "--ready", "--url", daemon.probe_url).code == 0
         refused = rgd("groups", "list", "--url", daemon.probe_url)
+        counted = Sample("rgd_http_connections_refused_total", ("connections_max",), 1)
+        assert counted in daemon.server.samples()
     assert refused.code == 1
     assert "only probes are answered" in refused.err
 
