@@ -21,7 +21,7 @@ from sim.policies import POLICIES
 from sim.run import Outcome, run
 from sim.scenario import CallerKind, Scenario
 from sim.scenarios import SCENARIOS
-from sim.sweep import FAILING_SEEDS, keep_failing_seeds, run_seeds
+from sim.sweep import FAILING_SEEDS, NUMBERS, keep_failing_seeds, run_seeds
 from sim.text import listing, report
 from sim.usage_log import write_usage_logs
 
@@ -89,11 +89,7 @@ def with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
     Raises:
         ValueError: a number is out of range.
     """
-    given = {
-        name: value
-        for name in ("daemons", "groups", "shards", "rounds", "burst_ms", "delay_ms", "loss")
-        if (value := getattr(options, name)) is not None
-    }
+    given = {name: value for name in NUMBERS if (value := getattr(options, name)) is not None}
     for name, value in given.items():
         least = 0 if name in ("burst_ms", "delay_ms", "loss") else 1
         most = {"loss": 1, "shards": SHARDS_MAX}.get(name, value)

@@ -20,18 +20,10 @@ from sim.scenarios import SCENARIOS
 #: Where failing seeds are kept, from the checkout's root.
 FAILING_SEEDS: Final = Path("tests/simulation/failing_seeds.json")
 
-#: Options that make a run what it is, beside scenario, policy and seed.
-_PARAMETERS: Final = (
-    "daemons",
-    "groups",
-    "rounds",
-    "burst_ms",
-    "callers",
-    "retries",
-    "says_attempt",
-    "delay_ms",
-    "loss",
-)
+#: Numbers of a scenario that options of the same name replace.
+NUMBERS: Final = ("daemons", "groups", "shards", "rounds", "burst_ms", "delay_ms", "loss")
+#: What options can change of a scenario, so what makes a run, beside scenario, policy and seed.
+_PARAMETERS: Final = (*NUMBERS, "callers", "retries", "says_attempt")
 
 
 @dataclass(frozen=True, slots=True)

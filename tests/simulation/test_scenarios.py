@@ -152,14 +152,15 @@ def test_a_broken_law_exits_with_1_and_a_sweep_stops_there_and_keeps_the_seed(
     assert main(["--scenario", "steady", "--rounds", "4", "--json", *SMALL]) == 1
     assert "excess" in capsys.readouterr().err
     kept = tmp_path / "kept.json"
-    sweep = ["--scenario", "steady", "--rounds", "4", "--daemons", "2", "--seeds", "3:5", "--json"]
+    options = "--daemons 2 --shards 2 --rounds 4"
+    sweep = f"--scenario steady {options} --seeds 3:5 --json --keep {kept}"
     for _ in range(2):
-        assert main([*sweep, "--keep", str(kept)]) == 1
+        assert main(sweep.split()) == 1
     assert [one.seed for one in read_failing_seeds(kept)] == [3]
-    assert read_failing_seeds(kept)[0].parameters["rounds"] == 4
+    assert read_failing_seeds(kept)[0].as_scenario.shards == 2
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 2
-    again = "python -m sim --scenario steady --policy max-min --seed 3 --daemons 2 --rounds 4\n"
+    again = f"python -m sim --scenario steady --policy max-min --seed 3 {options}\n"
     assert again in said.err
 
 
