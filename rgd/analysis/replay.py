@@ -111,7 +111,7 @@ def _changed(windows: GroupWindows, scenario: Scenario, pace: _Pace) -> tuple[Gr
         policy=policy,
         rates={of: _rates(windows, of, scenario, fold) for of in DIMENSIONS},
         brokers=tuple(_names(windows.brokers, fold.shape[1])),
-        covered=(windows.covered[:, :, None] * (fold > 0)).max(axis=1),
+        covered=_covered(windows.covered, fold.shape[1]),
         weight=windows.weight[:, nearest],
         is_begun=windows.is_begun[:, nearest],
         refused_by=(),
@@ -129,6 +129,15 @@ def _fold(brokers: int, to: int) -> Floats:
     fold = np.zeros((brokers, to))
     fold[np.arange(most) % brokers, np.arange(most) % to] = 1.0
     return np.asarray(fold / fold.sum(axis=1, keepdims=True), np.float64)
+
+
+def _covered(covered: Floats, to: int) -> Floats:
+    """[windows, to] the most that any of the brokers has a record of whose demand each new broker has."""
+    brokers = covered.shape[1]
+    folded = np.zeros((len(covered), to))
+    for at in range(max(brokers, to)):
+        folded[:, at % to] = np.maximum(folded[:, at % to], covered[:, at % brokers])
+    return folded
 
 
 def _names(brokers: Sequence[str], count: int) -> list[str]:

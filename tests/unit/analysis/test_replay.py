@@ -3,6 +3,7 @@
 Not covered: the rules themselves (tests/property/test_shares.py, tests/simulation/test_model.py), how scenarios are shown (test_page).
 """
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from rgd.analysis.evaluation import Evaluator
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.replay import replay
 from rgd.analysis.row_columns import Floats
-from rgd.analysis.scenarios import AS_LOGGED, SCENARIOS_MAX, parse
+from rgd.analysis.scenarios import AS_LOGGED, SCENARIOS_MAX, Scenario, parse
 from rgd.analysis.uneven import Uneven
 from rgd.analysis.windows import GroupWindows
 from rgd.errors import ConfigError
@@ -79,6 +80,19 @@ def test_quotas_brokers_and_rounds_change_what_is_admitted(logs: Any) -> None:
         for name in ("round=5s", "as logged")
     )
     assert slow["broker-2"] < logged["broker-2"] - 1
+
+
+def test_brokers_are_folded_without_an_array_of_both_numbers_of_brokers(logs: Any) -> None:
+    def folded(windows: GroupWindows, brokers: int) -> GroupWindows:
+        return replay([windows], Scenario("", brokers=brokers), window_ms=1000, round_ms=1000.0)[0]
+
+    many = folded(logs.windows(), 500)
+    assert folded(many, 3).covered.tolist() == logs.windows().covered.tolist()
+    tracemalloc.start()
+    folded(many, 499)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < many.covered.nbytes * 499 / 2
 
 
 def test_windows_of_several_rounds_admit_what_their_rounds_do(
