@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis.asked import Asked, check_named, near
 from rgd.analysis.clocks import Clocks, align_clocks
+from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment
 from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
@@ -113,13 +114,18 @@ class Job:
     def evaluate(
         self, context: "SparkContext", timing: Timing, window_ms: int, windows: str | None
     ) -> Results:
-        """Reduce and judge all rows, and write the windows as Parquet to a place (`output.WindowFiles`), if there is one."""
+        """Reduce and judge all rows, and write the windows as Parquet to a place (`output.WindowFiles`), if there is one.
+
+        Raises:
+            DuplicateLog: segments hold the same records.
+        """
         buckets = self._buckets(context, timing, window_ms)
         packets = self._segments(context).mapPartitions(self._reduce(timing, window_ms, buckets))
         together = packets.partitionBy(buckets, int)
         judged = together.mapPartitionsWithIndex(self._evaluate(timing, window_ms, windows))
         made = [json.loads(zlib.decompress(one)) for one in judged.collect()]
         stats = [Stats.from_json(one) for bucket in made for one in bucket["stats"]]
+        check_distinct(run for one in stats for run in one.runs)
         attached = merged_attached(chain.from_iterable(one.contents.attached for one in stats))
         groups = groups_of(self.asked.tenants, attached)
         findings = [

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rgd.analysis import compared, figures, output, what_if_wording, window_tables, wording
 from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, check_found
-from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
@@ -192,7 +191,6 @@ def _facts(job: Job, results: Results, timing: Timing, window_ms: int, size: int
     Raises:
         NothingLogged: there is no usage of what is asked about.
     """
-    check_distinct(run for one in results.stats for run in one.runs)
     facts = gather(
         results.stats,
         round_ms=timing.round_ms,

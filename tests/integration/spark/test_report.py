@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from rgd.analysis.asked import Asked, TimeRange
+from rgd.analysis.asked import EVERYTHING, Asked, TimeRange
 from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.analysis.report import DRAWN_MAX, PLOTTED_MAX, Summary, run_report
 from rgd.analysis.scenarios import parse
@@ -340,7 +340,12 @@ def test_the_same_log_twice_is_refused_and_leaves_the_former_report(
     before = (out / "summary.json").read_bytes()
     copy = shutil.copytree(log / "broker-3", tmp_path / "copy")
 
-    with pytest.raises(DuplicateLog, match="hold the same records of broker 'broker-3'"):
-        run_report([str(log / "broker-3"), str(copy)], out)
+    early, late = TimeRange(START_MS, START_MS + 40_000), TimeRange(START_MS + 51_000)
+    for asked in (EVERYTHING, Asked(early, compare=late)):
+        with pytest.raises(DuplicateLog, match="hold the same records of broker 'broker-3'"):
+            run_report([str(log / "broker-3"), str(copy)], out, asked=asked)
+        # The other time range alone has records twice.
+        for segment in sorted(copy.iterdir())[:-1]:
+            segment.unlink()
 
     assert (out / "summary.json").read_bytes() == before
