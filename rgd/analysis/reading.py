@@ -41,7 +41,8 @@ class Reducer:
         """
         self._contents = contents
         self._continuity = Continuity(contents, round_ms)
-        self._names = Series(groups)
+        self._names = Series()
+        self._groups = groups
         self._lengths = window_ms, round_ms
 
     def records(self, found: Iterable[Logged | Damage]) -> Iterator[Logged]:
@@ -55,9 +56,11 @@ class Reducer:
         """A `pyarrow.Table` of `schema.PIECES` of some records, the next ones."""
         rows = rows_of(records, self._names)
         gaps, last = self._continuity.gaps, records[-1].offset
+        # What is missing is missing of all groups.
         note_totals(rows, self._names, gaps)
         # Who cuts the log by days has read the next record by now.
         self._continuity.gaps = {at: gap for at, gap in gaps.items() if at > last}
+        rows = self._names.only(self._groups, rows)
         return reduce_rows(rows, self._names, *self._lengths).combine_chunks()
 
     def stats(self) -> Stats:

@@ -38,16 +38,14 @@ _SHORT_MAX: Final = np.iinfo(np.int16).max
 class Series:
     """The series of one segment: their names by number, and the newest totals of each."""
 
-    def __init__(self, groups: frozenset[str] = frozenset()) -> None:
-        """`groups`: the only ones that are looked at; none: all are."""
+    def __init__(self) -> None:
         self.known: list[tuple[str, str, str, str]] = []
         #: [series, 4] cumulative counters, in the order of `AMOUNTS`.
         self.totals: Ints = np.zeros((0, len(AMOUNTS)), np.int64)
-        self._groups = groups
         self._numbers: dict[tuple[str, str, str, str], int] = {}
 
     def number(self, records: Sequence[Logged], usage: UsageColumns, record: Ints) -> Ints:
-        """The series of each row, -1 for groups that are not looked at.
+        """The series of each row.
 
         Args:
             records: the records.
@@ -70,8 +68,6 @@ class Series:
         for code in np.flatnonzero(is_there).tolist():
             rest, kind = divmod(code, len(KINDS))
             place, group = divmod(rest, len(groups))
-            if self._groups and groups[group] not in self._groups:
-                continue
             sender = named[place]
             names = (sender.broker, incarnation_name(sender.incarnation))
             series[code] = self._number((*names, groups[group], KIND_NAMES[kind]))
@@ -85,6 +81,17 @@ class Series:
         if number == len(self.known):
             self.known.append(names)
         return number
+
+    def only(self, groups: frozenset[str], rows: Table) -> Table:
+        """The rows (`rows_of`) of some groups; all of them where none is named."""
+        if not groups:
+            return rows
+        is_named = np.array([group in groups for _, _, group, _ in self.known], bool)[
+            rows["series"]
+        ]
+        return {
+            name: column if column is None else column[is_named] for name, column in rows.items()
+        }
 
     def columns(self, series: Ints) -> Table:
         """The names of some series, as Arrow's columns."""
@@ -151,10 +158,8 @@ def rows_of(records: Sequence[Logged], names: Series) -> Table:
 
 
 def _by_series(series: Ints, count: int) -> Ints:
-    """The places of the rows that are looked at, by series; stable, so that time stays in order."""
-    keys = series.astype(np.int16) if count <= _SHORT_MAX else series
-    order = np.argsort(keys, kind="stable")
-    return order[np.count_nonzero(series < 0) :]
+    """The places of the rows by series; stable, so that time stays in order."""
+    return np.argsort(series.astype(np.int16) if count <= _SHORT_MAX else series, kind="stable")
 
 
 def note_totals(rows: Table, names: Series, gaps: Mapping[int, Gap]) -> None:

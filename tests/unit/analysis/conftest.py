@@ -33,6 +33,7 @@ class Logs:
         rows_max: int = 200_000,
         round_ms: float = 1000.0,
         within: TimeRange = ALWAYS,
+        groups: frozenset[str] = frozenset(),
     ) -> None:
         self.within = within
         self.window_ms = window_ms
@@ -41,7 +42,7 @@ class Logs:
         sampling = Sampling()
         headers = [batch for one in segments for batch in segment_headers(one, sampling, within)]
         self.clocks = align_clocks(pa.Table.from_batches(headers, arrow(HEADERS)), round_ms)
-        options: Any = {"clocks": self.clocks, "asked": Asked(within), "rows_max": rows_max}
+        options: Any = {"clocks": self.clocks, "asked": Asked(within, groups), "rows_max": rows_max}
         batches = [
             batch
             for segment in segments

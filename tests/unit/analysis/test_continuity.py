@@ -4,6 +4,7 @@ Not covered: what becomes of the counts of missing records (test_windows).
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,24 @@ def test_what_lies_outside_a_time_range_is_not_missing(
 
     assert (facts.damaged, facts.missing, facts.records, facts.open) == (1, 1, records, ())
     assert facts.from_ms == START_MS + from_ms + 500
+
+
+def test_what_is_missing_of_groups_that_nobody_asks_about_is_missing(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    tin = replace(GOLD, group="tin")
+    maker.round()
+    maker.roll()
+    maker.rounds(3, GOLD, tin)
+    maker.lose(3, tin)
+    maker.rounds(3, GOLD, tin)
+    maker.close()
+
+    logs = read_logs(tmp_path, groups=frozenset({"gold"}))
+
+    assert logs.facts().missing == 3
+    assert logs.pieces["group"].unique().to_pylist() == ["gold"]
 
 
 def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: ReadLogs) -> None:
