@@ -27,8 +27,8 @@ ATTACHED_MAX: Final = 500_000
 PARTS_KEPT: Final = 8
 #: Tenants that an error names.
 TENANTS_NAMED_MAX: Final = 5
-#: Figures of groups that a tenant's are the sums of.
-_SUMMED: Final = ("admitted", "wanted", "refused", "unmet", "starved_s")
+#: Rates of groups that a tenant's are the sums of.
+_RATES: Final = ("admitted", "wanted", "refused", "unmet")
 
 #: By "tenant:..." the groups that the tenant was attached to, by "namespace:..." those of its namespaces.
 Attached = Mapping[str, list[str]]
@@ -113,6 +113,13 @@ def by_tenant(
     ]
 
 
+def rate_of(findings: Sequence[Mapping[str, Any]], name: str) -> float:
+    """A rate of groups together over the time of the one that was used longest, as each rate is a mean over its own time."""
+    amount: float = sum(one["seconds"] * (one[name] or 0.0) for one in findings)
+    longest: float = max(one["seconds"] for one in findings)
+    return round(amount / longest, 6)
+
+
 def _of_tenant(
     tenant: str,
     groups: Sequence[str],
@@ -130,6 +137,7 @@ def _of_tenant(
             "shared_with": sorted(
                 set().union(*(tenants_of[one["group"]] for one in mine)) - {tenant}
             ),
-            **{name: sum(one[name] or 0.0 for one in mine) for name in _SUMMED},
+            **{name: rate_of(mine, name) for name in _RATES},
+            "starved_s": sum(one["starved_s"] or 0.0 for one in mine),
             "refused_by": dict(sum((Counter(one["refused_by"]) for one in mine), Counter())),
         }

@@ -6,6 +6,7 @@ from typing import Final
 from rgd.analysis.figures import NOTHING, amount, percent, ratio, span
 from rgd.analysis.findings import Finding
 from rgd.analysis.scenarios import AS_LOGGED
+from rgd.analysis.tenants import rate_of
 from rgd.text import count
 
 LOGGED: Final = "the log"
@@ -32,7 +33,7 @@ def rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
             and one["what_if"]
         ]
         if limited:
-            wanted = sum(one["wanted"] for one in limited)
+            wanted = rate_of(limited, "wanted")
             table += [
                 (name, kind, dimension, *_sums(some, wanted, dimension))
                 for name, some in _by_scenario(limited)
@@ -60,7 +61,7 @@ def _by_scenario(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Findin
 
 
 def _sums(findings: Sequence[Finding], wanted: float, dimension: str) -> tuple[str, ...]:
-    admitted = sum(one["admitted"] for one in findings)
+    admitted = rate_of(findings, "admitted")
     ratios = [one["lowest_ratio_mean"] for one in findings if one["lowest_ratio_mean"] is not None]
     starved = [one["starved_s"] for one in findings if one["starved_s"]]
     return (

@@ -94,15 +94,18 @@ def test_a_tenants_figures_are_its_groups_or_those_of_its_namespaces() -> None:
     # What acme's namespace uses is charged to acme's own group too.
     groups = {"acme": ["gold"], "big": ["all"], "huge": ["all"], "small": ["silver", "tin"]}
     assert groups_by_tenant(attached) == groups
+    seconds = {"all": 60.0, "gold": 60.0, "silver": 60.0, "tin": 15.0}
     figures = {"admitted": 1.0, "wanted": 2.0, "refused": 1.0, "unmet": 1.0, "starved_s": 3.0}
     counted: dict[str, Any] = {**figures, "refused_by": {"topic": 5}}
     findings = [
-        {"group": group, "kind": "publish", "dimension": "messages"} | counted
-        for group in ("all", "gold", "silver", "tin")
+        {"group": group, "kind": "publish", "dimension": "messages", "seconds": its} | counted
+        for group, its in seconds.items()
     ]
     rows = {row["tenant"]: row for row in by_tenant(findings, attached)}
     assert rows["small"]["groups"] == ["silver", "tin"]
-    assert (rows["small"]["wanted"], rows["small"]["refused_by"]) == (4.0, {"topic": 10})
+    assert (rows["small"]["starved_s"], rows["small"]["refused_by"]) == (6.0, {"topic": 10})
+    # A quarter of the time at the same rates.
+    assert (rows["small"]["admitted"], rows["small"]["wanted"]) == (1.25, 2.5)
     assert rows["acme"]["wanted"] == 2.0
     assert rows["big"]["shared_with"] == ["huge"]
     assert rows["small"]["shared_with"] == []

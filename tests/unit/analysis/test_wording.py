@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rgd.analysis import figures, wording
+from rgd.analysis import figures, what_if_wording, wording
 from rgd.analysis.log_facts import LogFacts
 from tests.support.log_maker import LogMaker, Usage
 
@@ -85,6 +85,16 @@ def test_a_row_has_a_cell_for_each_column(tmp_path: Path, read_logs: ReadLogs) -
     assert row["lowest ratio"] == "0.200"
     assert row["rounds to fair"] == figures.NOTHING
     assert row["starved"] == "5 s"
+
+
+def test_scenarios_sum_groups_by_how_long_they_were_used(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    long = finding(tmp_path, read_logs) | {"what_if": [{"scenario": "policy=steal"}]}
+    short = long | {"seconds": 0.05, "admitted": 0.0, "wanted": 1000.0}
+
+    for row in what_if_wording.rows([long, short]):
+        assert row[3:5] == ("100", "53 %")
 
 
 def test_an_unfair_group_is_called_so_with_who_and_when(
