@@ -29,11 +29,11 @@ from rgd.analysis.lake_names import (
     newest,
     row_name,
 )
-from rgd.analysis.lake_reader import MINUTE_MS
 from rgd.analysis.lake_schema import columns_of
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
+from rgd.analysis.pieces import MINUTE_MS
 from rgd.analysis.reading import Reducer, chunks
 from rgd.analysis.record_columns import by_row, clock_columns, sender_columns
 from rgd.analysis.row_columns import KIND_NAMES, Table

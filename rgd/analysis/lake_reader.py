@@ -20,9 +20,9 @@ from rgd.analysis.errors import BadLake
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake_names import key_and_size
 from rgd.analysis.log_facts import Stats
+from rgd.analysis.pieces import MINUTE_MS
 from rgd.analysis.schema import HEADERS, PIECES, Columns, arrow
 
-MINUTE_MS: Final = 60_000
 _NEVER_MS: Final = (1 << 63) - 1
 
 

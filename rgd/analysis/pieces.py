@@ -41,6 +41,9 @@ MERGED: Final[Mapping[str, np.ufunc]] = {
     "covered_ms": np.add,
 }
 
+#: A lake has the pieces of whole minutes.
+MINUTE_MS: Final = 60_000
+
 #: A piece covers at least this much time, so that a clock that stands still divides nothing by 0.
 PIECE_MS_MIN: Final = 1.0
 
@@ -115,21 +118,30 @@ def reduce_rows(rows: Table, names: Series, window_ms: int, round_ms: float) -> 
     policies = pa.array(POLICY_NAMES, arrow(PIECES).field("policy").type)
     columns["policy"] = policies.take(pa.array(rows["policy"][row]))
     columns["window"] = pa.array(window[last], pa.int64())
-    columns["refused_by"] = _refused_by(rows, series[row])
+    row_ends = np.flatnonzero(np.diff(stretch, append=-1))
+    minute = window[row_ends] * window_ms // MINUTE_MS
+    columns["refused_by"] = _refused_by(rows, row_ends, minute, last)
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))
 
 
-def _refused_by(rows: Table, of_pieces: Ints) -> Any:
-    """What each level refused of a series, all of it in the series' first piece; null in the others."""
+def _refused_by(rows: Table, row_ends: Ints, minute: Ints, last: Ints) -> Any:
+    """What each level refused of a series in a minute, in the piece that the minute's first row ends in; empty in the others.
+
+    Args:
+        rows: the rows.
+        row_ends: [rows] the last part of each row.
+        minute: [rows] in which it is.
+        last: [pieces] the last part of each piece.
+    """
     import pyarrow as pa
 
     levels = rows["refused_by"]
     if levels is None:
-        return pa.nulls(len(of_pieces), arrow(PIECES).field("refused_by").type)
-    sums = np.add.reduceat(levels.reshape(len(levels), -1), starts_of(rows["series"]))
-    first = starts_of(of_pieces)
-    sizes = np.zeros(len(of_pieces), np.int64)
-    sizes[first] = np.where(sums.any(axis=1), sums.shape[1], 0)
+        return pa.nulls(len(last), arrow(PIECES).field("refused_by").type)
+    first = starts_of(rows["series"], minute)
+    sums = np.add.reduceat(levels.reshape(len(levels), -1), first)
+    sizes = np.zeros(len(last), np.int64)
+    sizes[np.searchsorted(last, row_ends[first])] = np.where(sums.any(axis=1), sums.shape[1], 0)
     ends = np.concatenate([[0], np.cumsum(sizes)])
     listed = pa.array(sums[sums.any(axis=1)].reshape(-1), pa.int64())
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), listed)

@@ -23,8 +23,8 @@ from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, check_found
 from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
-from rgd.analysis.lake_reader import MINUTE_MS
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
+from rgd.analysis.pieces import MINUTE_MS
 from rgd.analysis.session import require_java, require_spark, started
 from rgd.analysis.spark_errors import spark_errors
 from rgd.analysis.steps import note_membership

@@ -65,14 +65,15 @@ def convert(file: Path, out: str) -> int | None:
     return convert_segment(Segment.of(file), out)
 
 
+def read_of(out: str, within: TimeRange) -> list[Any]:
+    """What a report about a time range reads of a lake."""
+    files = segments_within(find_segments([out], lakes=True), within)
+    return [one for file in files for one in pieces_of(file, 60_000, Asked(within))]
+
+
 def said_of(out: str, within: TimeRange = ALWAYS) -> list[Stats]:
     """What the segments of a lake say of themselves to a report about a time range."""
-    return [
-        stats
-        for file in segments_within(find_segments([out], lakes=True), within)
-        for stats in pieces_of(file, 60_000, Asked(within))
-        if isinstance(stats, Stats)
-    ]
+    return [one for one in read_of(out, within) if isinstance(one, Stats)]
 
 
 def test_a_loss_before_the_first_record_of_a_day_is_counted(tmp_path: Path, out: str) -> None:
@@ -298,6 +299,17 @@ def test_refusals_by_level_and_policies_have_tables_of_their_own(tmp_path: Path,
         f"{7:016x}",
         False,
     )
+
+
+def test_refusals_by_level_are_those_of_the_minutes_in_a_range(tmp_path: Path, out: str) -> None:
+    maker = LogMaker(tmp_path / "b1", "b1", start_ms=MIDNIGHT_MS)
+    maker.rounds(180, replace(GOLD, refused_by=(("broker", Pair(1)),)), TIN)
+    convert(maker.close(), out)
+    for minute in range(3):
+        begin_ms = MIDNIGHT_MS + 60_000 * minute
+        read = read_of(out, TimeRange(begin_ms, begin_ms + 60_000))
+        pieces = pa.Table.from_batches(one for one in read if not isinstance(one, Stats))
+        assert sum(pieces["refused_by"].combine_chunks().flatten().to_pylist()) == 60
 
 
 def test_damage_is_counted_and_the_rest_converted(tmp_path: Path, out: str) -> None:
