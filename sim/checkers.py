@@ -236,7 +236,12 @@ class Checkers:
         is_rough = bool(network.loss or network.straggling or network.duplication)
         begin_ns = self._scenario.warmup * round_ns
         apart, self._apart = self._apart, {}
-        acting = [fault for fault in cluster.acting if not fault.deed.is_late_start]
+        # A goodbye for ever is over when it is sent, as a late start is: it is a step.
+        acting = [
+            fault
+            for fault in cluster.acting
+            if not (fault.deed.is_membership and fault.end_ns is None)
+        ]
         if acting or is_rough or now < begin_ns or not cluster.faults:
             self._ordered_since = now
             return

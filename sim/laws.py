@@ -73,15 +73,18 @@ def starved(recording: Recording, cluster: Cluster) -> Iterator[Broken]:
 
 
 def unhealed(recording: Recording, cluster: Cluster) -> Iterator[Broken]:
-    """Shares that never became fair after the last fault, though there was time."""
+    """Shares that did not become fair in time after the last fault, though there was time."""
     scenario = cluster.scenario
     if not cluster.faults or not recording.segments:
         return
     last = recording.segments[-1]
-    if last.stop - last.first <= scenario.bounds.heals_in_rounds + 1:
+    heals_in = scenario.bounds.heals_in_rounds
+    if last.stop - last.first <= heals_in + 1:
         return
-    if first_fair(right_shares(recording), last, recording) is None:
-        yield "agreement", last.first, "shares did not become fair after the last fault"
+    fair = first_fair(right_shares(recording), last, recording)
+    if fair is None or fair - last.first > heals_in:
+        story = f"shares were not fair {heals_in} rounds after the last fault"
+        yield "agreement", last.first, story
 
 
 def _requests(recording: Recording, cluster: Cluster) -> float:

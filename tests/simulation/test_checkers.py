@@ -144,12 +144,26 @@ def _crash(ground: Ground) -> tuple[Fault, ...]:
     return (Fault(Deed.CRASH, (2,), begin, begin + 2 * ground.round_ns),)
 
 
-def test_disagreement_long_after_a_fault_is_noticed() -> None:
-    crashing = replace(
-        SMALL, faults=_crash, bounds=replace(Bounds(), shares=None, admitted_round=None)
+def _goodbye(ground: Ground) -> tuple[Fault, ...]:
+    return (Fault(Deed.LEAVE, (2,), ground.begin_ns),)
+
+
+@pytest.mark.parametrize("faults", [_crash, _goodbye])
+def test_disagreement_long_after_a_fault_is_noticed(
+    faults: Callable[[Ground], tuple[Fault, ...]],
+) -> None:
+    disturbed = replace(
+        SMALL, faults=faults, bounds=replace(Bounds(), shares=None, admitted_round=None)
     )
-    assert "agreement" in laws(broken(Stubborn, crashing))
-    assert broken(CoreBrain, crashing) == []
+    stories = {one.story for one in broken(Stubborn, disturbed) if one.law == "agreement"}
+    assert any(story.endswith(" after healing") for story in stories)
+    assert broken(CoreBrain, disturbed) == []
+
+
+def test_shares_that_become_fair_later_than_a_scenario_allows_are_noticed() -> None:
+    bounds = Bounds(shares=None, admitted_round=None, heals_in_rounds=0)
+    late = broken(CoreBrain, replace(SMALL, faults=_crash, bounds=bounds))
+    assert [one.story for one in late] == ["shares were not fair 0 rounds after the last fault"]
 
 
 def test_laws_of_max_min_are_not_asked_of_rivals() -> None:
