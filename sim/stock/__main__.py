@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from sim.exiting import exit_with
-from sim.stock.run import PERIODS, Figures, Size, run
+from sim.stock.run import PERIODS, PERIODS_MIN, Figures, Size, run
 from sim.stock.scenarios import SCENARIOS, StockScenario
 
 EXIT_DONE, EXIT_FAILED = 0, 1
@@ -16,7 +16,10 @@ EXIT_DONE, EXIT_FAILED = 0, 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.periods < PERIODS_MIN:
+        parser.error(f"--periods: expected at least {PERIODS_MIN}, got {options.periods}")
     if options.list:
         for scenario in SCENARIOS.values():
             reason = scenario.reason(2)

@@ -6,7 +6,6 @@ those of the true demand of all brokers, by the core's own policy.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 from rgd.core.broker.settings import BrokerSettings
@@ -33,6 +32,8 @@ REQUEST: Final = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/e
 #: Stock periods of a step, and how many of them at its end are measured.
 PERIODS: Final = 24
 MEASURED: Final = 6
+#: The peak is looked for in the second half.
+PERIODS_MIN: Final = 2 * MEASURED
 
 #: Stock brokers begin with so much of their even part, for so many periods: those that begin together
 #: with more than they may have trap one another, whatever anybody else reports.
@@ -202,6 +203,13 @@ def run(
     return figures
 
 
+def highest(sums: Sequence[float]) -> float:
+    """The most that a sum grew over any `MEASURED` periods of the last half."""
+    last_half = sums[len(sums) // 2 :]
+    windows = zip(last_half, last_half[MEASURED:], strict=False)
+    return max(end - begin for begin, end in windows)
+
+
 def _figures(cluster: StockCluster, step: Step, totals: Sequence[Sequence[float]]) -> Figures:
     stock_parts, rgd_parts = cluster.parts(step)
     seconds = MEASURED * cluster.size.period_s
@@ -210,10 +218,7 @@ def _figures(cluster: StockCluster, step: Step, totals: Sequence[Sequence[float]
         for begin, end in zip(totals[-1 - MEASURED], totals[-1], strict=True)
     ]
     split = len(stock_parts)
-    sums = [sum(row) for row in totals]
-    last_half = sums[len(sums) // 2 :]
-    windows = pairwise(last_half[::MEASURED])
-    peak = max((end - begin) / seconds / cluster.quota for begin, end in windows)
+    peak = highest([sum(row) for row in totals]) / seconds / cluster.quota
     least = min(
         (
             rate / part

@@ -4,14 +4,15 @@ The model's figures are those of a live Pulsar 4.0.8 (quota 100 msg/s, periods o
 large clusters (`python -m sim.stock`), a live Pulsar (tests/integration/stock).
 """
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair, to_milli
+from sim.stock.__main__ import main
 from sim.stock.broker import TICK_NS, StockBroker
-from sim.stock.run import GROUP, Size, StockCluster, run
+from sim.stock.run import GROUP, Size, StockCluster, highest, run
 from sim.stock.scenarios import SCENARIOS, Step, everyone
 
 PERIOD_S = 5
@@ -92,6 +93,13 @@ def test_rgd_and_the_stock_brokers_have_their_max_min_parts(name: str, size: Siz
     for number, figures in enumerate(run(SCENARIOS[name], size, periods=16), 1):
         assert figures.faults == [], number
         assert figures.peak <= 1.05
+
+
+def test_the_peak_is_of_any_six_periods_of_the_last_half() -> None:
+    admitted = [9] * 12 + [1] * 3 + [5] * 6 + [1] * 3
+    assert highest([0, *accumulate(admitted)]) == 30
+    with pytest.raises(SystemExit, match="2"):
+        main(["--periods", "11"])
 
 
 @pytest.mark.slow
