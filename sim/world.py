@@ -256,8 +256,13 @@ class World:
             self.at(member.frozen_until, self._wake, member, member.frozen_until)
             return
         member.next_wake = None
+        wake_at, now = member.brain.wake_at, member.clock.local_time(self.now)
+        if wake_at is None or wake_at > now:
+            # An event has put it off since.
+            self._schedule_wake(member)
+            return
         self.freeze(member, self.slice_ns)
-        self.tell(member, Woken(member.clock.local_time(self.now)))
+        self.tell(member, Woken(now))
 
 
 def _lost(_report: StockReport) -> None:

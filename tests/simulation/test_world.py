@@ -4,14 +4,18 @@ Not covered: what the brokers do in it, which is what every other file here is a
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
+from rgd.core.broker.effects import Effect
+from rgd.core.broker.events import Event, Woken
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Hello, Message, Sender
-from rgd.core.units import NS_PER_MS, NS_PER_S
+from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from sim.clock import Clock
 from sim.load import Load
+from sim.member import CoreBrain
 from sim.network import Network
 from sim.world import World
 from tests.simulation.worlds import SETTINGS, Cluster, gold_snapshot
@@ -118,6 +122,27 @@ def test_what_reaches_a_frozen_member_happens_when_it_thaws_and_so_does_its_roun
     assert min(told) == 6.5
     cluster.run_s(3)
     assert cluster.agrees()
+
+
+class Undecided(CoreBrain):
+    """Asks for a wake after a second, and then for a later one instead."""
+
+    wake_at: Nanos | None = Nanos(NS_PER_S)
+
+    def handle(self, event: Event) -> Sequence[Effect]:
+        if isinstance(event, Woken):
+            assert self.wake_at == event.now
+            self.wake_at = None
+        return ()
+
+
+def test_a_wake_that_was_put_off_comes_at_its_new_time() -> None:
+    world = World(make_brain=Undecided)
+    member = world.add(SETTINGS, gold_snapshot(QUOTA))
+    world.start(member)
+    member.brain.wake_at = Nanos(2 * NS_PER_S)  # type: ignore[misc]
+    world.run_until(3 * NS_PER_S)
+    assert member.brain.wake_at is None
 
 
 @pytest.mark.slow
