@@ -14,7 +14,6 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rgd.core.errors import InvalidName
 from rgd.core.policies.model import (
     NOT_SET,
     BacklogAction,
@@ -117,12 +116,10 @@ def group_of(name: str, answer: ResourceGroup) -> Group:
     """A group.
 
     Raises:
-        StockRefused: the name is invalid in rgd, or the object is no group.
+        InvalidName: rgd cannot use the name. Pulsar checks no names of groups.
+        StockRefused: the object is no group.
     """
-    try:
-        check_entity(name, "group")
-    except InvalidName as exc:
-        raise StockRefused(str(exc)) from exc
+    check_entity(name, "group")
     raw = (
         answer.publish_rate_in_msgs,
         answer.publish_rate_in_bytes,
@@ -158,9 +155,14 @@ def _number(name: str, value: str | None) -> int:
 
 
 def namespace_of(answer: NamespacePolicies, cluster: str) -> StockNamespace:
-    """A namespace's policies for one cluster."""
+    """A namespace's policies for one cluster.
+
+    Raises:
+        InvalidName: as `group_of`.
+    """
+    group = answer.resource_group_name
     return StockNamespace(
-        group=answer.resource_group_name or None,
+        group=check_entity(group, "group") if group else None,
         limit=limit_of(
             (answer.publish_rate or {}).get(cluster),
             (answer.topic_dispatch_rate or {}).get(cluster),

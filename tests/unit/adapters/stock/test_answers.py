@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from rgd.adapters.stock import answers
+from rgd.core.errors import InvalidName
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, LocalLimit, Rates
-from rgd.ports.stock import StockNamespace, StockRefused
+from rgd.ports.stock import StockNamespace
 from tests.support.cases import cases
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED
 
@@ -82,7 +83,10 @@ def test_what_is_no_namespace_is_refused_whole(body: str) -> None:
         answers.NAMESPACE.decode(body)
 
 
-@pytest.mark.parametrize("name", ["half odd", "", "a" * 600], ids=["blank", "empty", "long"])
+@pytest.mark.parametrize("name", ["half odd", "a" * 600], ids=["blank", "long"])
 def test_a_group_that_rgd_cannot_name_is_refused(name: str) -> None:
-    with pytest.raises(StockRefused):
+    with pytest.raises(InvalidName):
         answers.group_of(name, answers.ResourceGroup(1))
+    attached = answers.NAMESPACE.decode(orders(resource_group_name=name))
+    with pytest.raises(InvalidName):
+        answers.namespace_of(attached, "standalone")

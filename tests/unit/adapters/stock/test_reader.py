@@ -168,8 +168,9 @@ async def test_a_bad_answer_leaves_its_part_as_it_was(pulsar: PretendPulsar, bad
     for path in paths:
         pulsar.say(path, body, status=status, kind=kind)
     pulsar.edit("resourcegroups/spare", dispatchRateInMsgs=7)
+    pulsar.edit("namespaces/public/default", resource_group_name="half odd")
     reading = await read(pulsar, before)
-    assert reading.faults.keys() == {*paths}
+    assert reading.faults.keys() == {*paths, "namespaces/public/default"}
     assert reading.policies.namespaces == before.namespaces
     assert reading.policies.groups == {
         "gold": before.groups["gold"],
