@@ -71,4 +71,4 @@ def configure_logs(*, level: str = "INFO", recent: Processor | None = None) -> N
     root.handlers = [handler]
     root.setLevel(level)
     # The client library logs each attempt to connect; the daemon logs the problem once.
-    logging.getLogger("rgd.pulsar").setLevel(logging.CRITICAL)
+    logging.getLogger("rgd.pulsar.client").setLevel(logging.CRITICAL)

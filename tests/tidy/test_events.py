@@ -15,8 +15,8 @@ from tests.tidy import tree
 LEVELS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 #: The only names of loggers, so that no call is missed.
 LOGGERS = frozenset({"_log", "log"})
-#: The root logger is only set up, and what `rgd.pulsar` passes on is a library's.
-OTHER = {"rgd/adapters/exchange/pulsar_log.py:LOGGER", "rgd/app/logs.py:root"}
+#: The root logger is only set up, and what `rgd.pulsar.client` passes on is a library's.
+OTHER = {"rgd/adapters/exchange/pulsar_log.py:CLIENT", "rgd/app/logs.py:root"}
 #: Logs what its callers name, at one level.
 AUDIT, AUDIT_CALL, AUDIT_LEVEL = "rgd/app/audit.py", "tell_written", "info"
 

@@ -23,7 +23,7 @@ from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX, PayloadInbox
 from rgd.adapters.exchange.pulsar_errors import TopicMissing
-from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_log import log, log_bug
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, PulsarSettings
 from rgd.backoff import Backoff
 from rgd.errors import RgdError
@@ -151,8 +151,8 @@ class PulsarExchange:
         if self._session:
             try:
                 await self._session.close()
-            except Exception:  # noqa: BLE001 -- whoever leaves can do nothing about it
-                LOGGER.exception("%s: closing the session failed", self._topic)
+            except Exception as error:  # noqa: BLE001 -- whoever leaves can do nothing about it
+                log_bug(self._topic, "closing the session", error)
 
     async def _join(self, session: PulsarSession) -> None:
         """Open a session, after its namespace was prepared where that is due."""
@@ -195,7 +195,7 @@ class PulsarExchange:
         elif is_overdue:
             await self._replace("what is published does not come back")
         elif self._told_at not in (None, self._echo.read_back):
-            LOGGER.warning("%s: works again", self._topic)
+            log.info("%s: works again", self._topic)
             self._told_at = self.trouble = self._logged = None
             self._backoff.reset()
         elif await self._credentials.is_due(session.credentials, now_s):
@@ -205,9 +205,9 @@ class PulsarExchange:
         """Open another session with changed credentials; the present one stays if that fails."""
         error = await self._open_another()
         if error is None:
-            LOGGER.info("%s: reconnected with the changed token or certificates", self._topic)
+            log.info("%s: reconnected with the changed token or certificates", self._topic)
         else:
-            LOGGER.warning(
+            log.warning(
                 "%s: the token or certificates changed, and no session could be opened with them; the old "
                 "session goes on: %s",
                 self._topic,
@@ -223,12 +223,12 @@ class PulsarExchange:
         self.trouble = f"watching the session with Pulsar failed: {description}"
         if self._logged != kind:
             self._logged = kind
-            LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
+            log_bug(self._topic, "watching the session", error)
 
     async def _replace(self, reason: str) -> None:
         """Retry until another session is open."""
         if self._told_at is None:
-            LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
+            log.warning("%s: the session is dead, opening another: %s", self._topic, reason)
         self._told_at = self._echo.read_back
         self.trouble = f"the session with Pulsar is dead: {reason}"
         loop, spent_s = asyncio.get_running_loop(), 0.0

@@ -1,4 +1,4 @@
-"""Passes the Pulsar client's own log to Python's logging as `rgd.pulsar`.
+"""rgd's log about Pulsar, `rgd.pulsar`; passes the client's own to Python's logging as `rgd.pulsar.client`.
 
 Law: the client writes nothing to standard output, and its threads never need the interpreter to log.
 Why not its `logger=` argument with a Python logger: every line, also at DEBUG, would take the
@@ -17,7 +17,9 @@ from typing import Any, Final
 
 import pulsar
 
-LOGGER: Final = logging.getLogger("rgd.pulsar")
+log: Final = logging.getLogger("rgd.pulsar")
+#: What the client logs itself; the daemon silences it.
+CLIENT: Final = logging.getLogger("rgd.pulsar.client")
 
 #: The client's format: `2026-11-21 07:21:45.949 INFO  [140355] ClientImpl:812 | Closing ...`.
 _LINE: Final = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[[^\]]*\] (?P<place>\S+) \| (?P<text>.*)")
@@ -28,18 +30,22 @@ _LINE_BYTES_MAX: Final = 1 << 16
 
 @cache
 def client_log() -> Any:
-    """The value for the client's `logger` argument; it uses the current level of `rgd.pulsar`."""
+    """The value for the client's `logger` argument; it uses the current level of `CLIENT`."""
     read_fd, write_fd = os.pipe()
     threading.Thread(target=_forward, args=(read_fd,), name="rgd-pulsar-log", daemon=True).start()
-    is_verbose = LOGGER.isEnabledFor(logging.INFO)
+    is_verbose = CLIENT.isEnabledFor(logging.INFO)
     level = pulsar.LoggerLevel.Info if is_verbose else pulsar.LoggerLevel.Warn
     return pulsar.FileLogger(level, f"/dev/fd/{write_fd}")
 
 
-def warn_of_some(count: int, text: str, *about: object) -> None:
-    """Log the first, second, fourth, ... one, so that a flood of a topic does not flood the log."""
-    if count.bit_count() == 1:
-        LOGGER.warning(text, *about)
+def is_logged(count: int) -> bool:
+    """True for the first, second, fourth, ... one, so that a flood of a topic does not flood the log."""
+    return count.bit_count() == 1
+
+
+def log_bug(topic: str, where: str, error: Exception) -> None:
+    """Log an unexpected error with its traceback."""
+    log.error("%s: internal error in %s", topic, where, exc_info=error)
 
 
 def _forward(read_fd: int) -> None:
@@ -56,8 +62,8 @@ def _forward(read_fd: int) -> None:
 def _log(line: str) -> None:
     parts = _LINE.fullmatch(line)
     if parts is None:
-        LOGGER.info("%s", line)
+        CLIENT.info("%s", line)
     else:
-        LOGGER.log(
+        CLIENT.log(
             _LEVELS.get(parts["level"], logging.INFO), "%s: %s", parts["place"], parts["text"]
         )

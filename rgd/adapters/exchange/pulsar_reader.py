@@ -30,7 +30,7 @@ from rgd.adapters.exchange.pulsar_connection import (
     Refused,
 )
 from rgd.adapters.exchange.pulsar_errors import invalid_url
-from rgd.adapters.exchange.pulsar_log import LOGGER, warn_of_some
+from rgd.adapters.exchange.pulsar_log import is_logged, log
 from rgd.ports.exchange import UNREADABLE
 from rgd.wire import pulsar_commands as wire
 from rgd.wire.api_pb2 import (
@@ -204,8 +204,8 @@ class PulsarReader:
     def _skip(self, reason: str) -> None:
         self._dropped[UNREADABLE] += 1
         skipped = self._dropped[UNREADABLE]
-        text = "%s: %d unreadable messages were skipped, the last because: %s"
-        warn_of_some(skipped, text, self._topic, skipped, reason)
+        if is_logged(skipped):
+            log.warning("%s: skipped %d unreadable messages: %s", self._topic, skipped, reason)
 
     def _return_permits(self, connection: PulsarConnection, permits: int) -> None:
         """Let the broker send more, in portions."""
@@ -311,7 +311,7 @@ class PulsarReader:
             try:
                 return PulsarConnection(address, self._settings)
             except ConnectionLost as lost:
-                LOGGER.info("%s: %s", self._topic, lost)
+                log.debug("%s: trying another address: %s", self._topic, lost)
         return PulsarConnection(self._service[-1], self._settings)
 
 

@@ -28,7 +28,7 @@ import pulsar
 from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
 from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_errors import check_topic, translate
-from rgd.adapters.exchange.pulsar_log import LOGGER, warn_of_some
+from rgd.adapters.exchange.pulsar_log import is_logged, log, log_bug
 from rgd.adapters.exchange.pulsar_reader import Delivery, Position, PulsarReader
 from rgd.adapters.exchange.seal import Seal, seal_of
 from rgd.config.plain_files import Fingerprint, fingerprint
@@ -297,12 +297,11 @@ class PulsarSession:
                 for delivery in reader.read(READ_WAIT_S):
                     self._hand_on(delivery, listener)
         except ConnectionLost as exc:
-            LOGGER.info("%s: reading: %s", self._topic, exc)
             self._reading_fault = f"reading: {exc}"
         except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
             # Reading has stopped, and nothing else would detect it.
             self._reading_fault = f"reading ended: {type(exc).__name__}"
-            LOGGER.exception("%s: internal error in the reading thread", self._topic)
+            log_bug(self._topic, "the reading thread", exc)
         finally:
             reader.close()
 
@@ -312,11 +311,12 @@ class PulsarSession:
             if payload is None:
                 self._dropped[UNAUTHENTICATED] += 1
                 count = self._dropped[UNAUTHENTICATED]
-                text = (
-                    "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
-                    "of another program, or too old"
-                )
-                warn_of_some(count, text, self._topic, count)
+                if is_logged(count):
+                    log.warning(
+                        "%s: ignored %d messages that no daemon of this broker's folder sealed",
+                        self._topic,
+                        count,
+                    )
                 return
             delivery = delivery._replace(payload=payload)
         listener(delivery)

@@ -25,7 +25,7 @@ from typing import Final
 from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar_errors import translate
-from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_log import log_bug
 from rgd.adapters.exchange.pulsar_session import (
     Delivery,
     Position,
@@ -147,9 +147,9 @@ class PulsarPolicyStore:
         """Report that the table is lost, also when the watch itself fails."""
         try:
             why = await self._until_lost(session)
-        except Exception:  # noqa: BLE001 -- the boundary of a task
+        except Exception as error:  # noqa: BLE001 -- the boundary of a task
             # For example "can't start new thread". An unwatched table might be old for ever.
-            LOGGER.exception("%s: internal error while the table was watched", self._topic)
+            log_bug(self._topic, "watching the table", error)
             why = "internal error while it was watched"
         table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
 
