@@ -13,6 +13,7 @@ The folder's files are in `embedded_folder`, the process in `embedded_process`.
 import asyncio
 import logging
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ from rgd.adapters.exchange.embedded_process import (
     is_port_free,
 )
 from rgd.backoff import Backoff
+from rgd.errors import RgdError
 from rgd.ports.exchange import ExchangeDown
 
 _log: Final = logging.getLogger("rgd.embedded")
@@ -106,7 +108,7 @@ class EmbeddedBroker:
                 await self._give_up_lost_folder()
                 if self._folder.try_lock() and self.pid is None:
                     await self._restart()
-            except (ExchangeDown, OSError) as exc:
+            except (RgdError, OSError) as exc:
                 # Retried for ever: a permanent fault is logged once.
                 if str(exc) != last_fault:
                     _log.warning("the embedded broker does not start: %s", exc)
@@ -198,7 +200,9 @@ class EmbeddedBroker:
         if process is not None:
             await process.stop()
             if self._port is not None and has_folder:
-                self._folder.write_record(BrokerRecord(self._port, 0, is_ready=False))
+                # On a full disk the old record stays; the lock is given up in every case.
+                with suppress(OSError):
+                    self._folder.write_record(BrokerRecord(self._port, 0, is_ready=False))
         self._folder.unlock()
 
     async def _pause(self, pause_s: float) -> None:

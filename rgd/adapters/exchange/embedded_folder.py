@@ -70,12 +70,15 @@ class EmbeddedFolder:
         lock_fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            # An owner without it would run a broker that refuses every daemon.
+            if not self.secret.exists():
+                replace_file(self.secret, secrets.token_bytes(SECRET_BYTES), 0o600)
+        except OSError as exc:
             os.close(lock_fd)
-            return False
+            if isinstance(exc, BlockingIOError):
+                return False
+            raise
         self._lock_fd = lock_fd
-        if not self.secret.exists():
-            replace_file(self.secret, secrets.token_bytes(SECRET_BYTES), 0o600)
         return True
 
     def is_lock_gone(self) -> bool:

@@ -7,6 +7,7 @@ is tested, here on Linux), and a machine on which the wheel cannot be installed.
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from typing import Self
 import psutil
 import pytest
 
+from rgd.adapters.exchange import embedded_folder
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
 from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
@@ -346,7 +348,40 @@ async def test_a_folder_that_anybody_may_write_to_is_refused(
     with pytest.raises(ConfigError, match=r"exchange\.embedded_dir.*chmod o-w"):
         await broker(shared).ensure()
     # A folder below it is made by us, and closed.
-    await _serves(await broker(shared / "exchange").ensure())
+    folder = shared / "exchange"
+    first, second = broker(folder), broker(folder)
+    await _serves(await first.ensure())
+    # Where it is opened later, who joined goes on, and takes over once it is closed again.
+    await second.ensure()
+    async with asyncio.TaskGroup() as group:
+        folder.chmod(0o777)
+        looks = _counting_looks(second)
+        group.create_task(second.supervise())
+        await until(lambda: len(looks) > 2)
+        folder.chmod(0o700)
+        await first.stop()
+        await until(lambda: second.pid is not None)
+        await second.stop()
+
+
+async def test_a_full_disk_delays_the_secret_and_keeps_no_lock(
+    broker: MakeBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    mine, folder = broker(tmp_path), EmbeddedFolder(tmp_path)
+    with monkeypatch.context() as disk:
+        disk.setattr(embedded_folder, "replace_file", is_full)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space"):
+                folder.try_lock()
+    await mine.ensure()
+    assert folder.secret.exists()
+    monkeypatch.setattr(embedded_folder, "replace_file", is_full)
+    await mine.stop()
+    assert folder.try_lock()
+    folder.unlock()
 
 
 async def test_a_daemon_without_the_folders_secret_reports_what_is_missing(
