@@ -380,9 +380,11 @@ class Agreeing:
     def _append(self, record: RoundRecord) -> None:
         """Log a round, and before it the policies that it goes by, if others were logged last."""
         append, unix_ms = self.parts.usage_log.append, self.parts.clock.unix_ms()
-        policies, self._unlogged = self._unlogged, None
-        if policies is not None:
-            append(PoliciesInForce(record.sender, *policies), broker_timestamp_ms=unix_ms)
+        # Each segment begins with the policies that the log took last, so dropped ones are due again.
+        if self._unlogged is not None and append(
+            PoliciesInForce(record.sender, *self._unlogged), broker_timestamp_ms=unix_ms
+        ):
+            self._unlogged = None
         append(record, broker_timestamp_ms=unix_ms)
 
     def _send(self, effect: Publish | Listen | SendStockReport) -> None:

@@ -102,8 +102,11 @@ class UsageLog(Protocol):
             LogLocked: another process appends to this log.
         """
 
-    def append(self, item: "Loggable", *, broker_timestamp_ms: int) -> None:
-        """Queue one item for writing; never blocks, never raises, and takes no longer for a large one."""
+    def append(self, item: "Loggable", *, broker_timestamp_ms: int) -> bool:
+        """Queue one item for writing; False: it is lost, because the queue is full.
+
+        Never blocks, never raises, and takes no longer for a large one.
+        """
 
     async def close(self) -> None:
         """Write and sync what was appended, and stop. Idempotent; later entries are lost."""

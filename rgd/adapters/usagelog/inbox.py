@@ -46,8 +46,8 @@ class Inbox:
 
     # The loop's side.
 
-    def offer(self, item: Loggable, timestamp_ms: int) -> None:
-        """Keep an item, or count it as lost."""
+    def offer(self, item: Loggable, timestamp_ms: int) -> bool:
+        """Keep an item, or count it as lost and return False."""
         size = size_of(item)
         with self._changed:
             ordinal = self._offered
@@ -57,10 +57,11 @@ class Inbox:
             )
             if self.is_closed or not has_room:
                 self.lost += 1
-                return
+                return False
             self._bytes += size
             self._items.append(Pending(item, min(max(timestamp_ms, 0), TIMESTAMP_MAX), ordinal))
             self._changed.notify()
+            return True
 
     def close(self) -> Future[None]:
         """Take nothing more, and have the thread end behind what waits; done then. Idempotent."""

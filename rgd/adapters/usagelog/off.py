@@ -23,8 +23,9 @@ class NoLog:
     async def open(self) -> None:
         """Nothing to open."""
 
-    def append(self, _item: Loggable, *, broker_timestamp_ms: int) -> None:
+    def append(self, _item: Loggable, *, broker_timestamp_ms: int) -> bool:  # noqa: ARG002 -- as the port names it
         """Nothing is kept, which is no loss."""
+        return True
 
     async def close(self) -> None:
         """Nothing to close."""

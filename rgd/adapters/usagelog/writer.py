@@ -160,8 +160,8 @@ class SegmentedLog:
         self._thread.start()
         await asyncio.shield(asyncio.wrap_future(opened))
 
-    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
-        self._inbox.offer(item, broker_timestamp_ms)
+    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> bool:
+        return self._inbox.offer(item, broker_timestamp_ms)
 
     async def close(self) -> None:
         ended = self._inbox.close()

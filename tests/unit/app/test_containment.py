@@ -22,7 +22,7 @@ from rgd.app.process import close_within
 from rgd.app.telemetry import Telemetry
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.messages import Goodbye
+from rgd.core.exchange.messages import Goodbye, Loggable, PoliciesInForce
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Nanos
@@ -284,6 +284,24 @@ def test_a_message_that_a_bug_cannot_decode_is_dropped_and_ends_nothing(
         wait_until(running, lambda: daemon.traffic.dropped["internal_error"] >= 3)
     assert daemon.errors.counts["decode"] >= 3
     assert daemon.halted is None
+
+
+def test_policies_that_the_log_has_no_room_for_are_logged_with_a_later_round(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, offered = running.daemon, list[bool]()
+
+    def append(item: Loggable, **_time: int) -> bool:
+        offered.append(isinstance(item, PoliciesInForce))
+        return len(offered) > 2
+
+    def change() -> None:
+        monkeypatch.setattr(daemon.parts.usage_log, "append", append)
+        daemon._on_snapshot(daemon.snapshot(), 7)
+
+    running._call(change)
+    wait_until(running, lambda: isinstance(daemon.acquire(GOLD), Decision) and len(offered) > 4)
+    assert offered[:5] == [True, False, True, False, False]
 
 
 def test_a_daemon_that_cannot_go_on_ends_in_order_with_a_goodbye(
