@@ -3,8 +3,9 @@
 Law: topics that callers asked this daemon about, topics whose backlogs it polls, and topics known to have
 policies, are read in every poll as long as they all fit. If they do not fit, they take turns, so each is read repeatedly.
 
-The limiter forgets the requested names whenever a new snapshot comes into force, so topics are stored here for
-`KEEP_POLLS` polls.
+The limiter forgets the requested names whenever a new snapshot comes into force, so topics and subscriptions are stored
+here for `KEEP_POLLS` polls. Of a topic with more subscriptions than a poll may have calls, those with the newest
+request are read; a subscription that is known to have a limit is read with its topic in any case.
 """
 
 from bisect import bisect_right
@@ -17,10 +18,10 @@ from rgd.core.policies.names import partitioned_topic_of
 
 #: Calls for a topic, in addition to one for each of its subscriptions.
 CALLS_A_TOPIC: Final = 4
-#: A topic without policies is not read any more after this many polls without a request.
+#: A topic or subscription without policies is not read any more after this many polls without a request.
 KEEP_POLLS: Final = 60
-#: Most stored topics; beyond that the topics with the oldest request are dropped.
-TOPICS_MAX: Final = BOUNDS.buckets.chains_max
+#: Most stored names; beyond that those with the oldest request are dropped.
+NAMES_MAX: Final = BOUNDS.buckets.chains_max
 
 
 class SeenTopics:
@@ -28,8 +29,8 @@ class SeenTopics:
 
     def __init__(self) -> None:
         self._polls = 0
-        #: By topic, the oldest request first: its subscriptions, and the poll after its last request.
-        self._seen: dict[str, tuple[set[str], int]] = {}
+        #: Topics and their subscriptions, the oldest request first: the poll after it.
+        self._seen: dict[tuple[str, str | None], int] = {}
         self._last = ""
 
     def choose(
@@ -44,25 +45,26 @@ class SeenTopics:
         """
         self._polls += 1
         self._remember(asked)
-        wanted = {name: frozenset[str]() for name in known}
-        wanted.update((name, frozenset(names)) for name, (names, _) in self._seen.items())
+        names: dict[str, list[str]] = {name: [] for name in known}
+        for topic, subscription in reversed(self._seen):
+            subscriptions = names.setdefault(topic, [])
+            if subscription is not None:
+                subscriptions.append(subscription)
+        most = max(0, calls_max - CALLS_A_TOPIC)
+        wanted = {name: frozenset(newest[:most]) for name, newest in names.items()}
         chosen = in_turn(wanted, calls_max, self._last)
         self._last = next(reversed(chosen), "")
         return chosen, len(wanted)
 
     def _remember(self, asked: Iterable[Name]) -> None:
-        fresh: dict[str, set[str]] = {}
         for _, _, _, topic, subscription in asked:
             if topic is not None:
                 # A partition has the policies of its whole topic.
-                names = fresh.setdefault(partitioned_topic_of(topic) or topic, set())
-                if subscription is not None:
-                    names.add(subscription)
-        for name, names in fresh.items():
-            before, _ = self._seen.pop(name, (set(), 0))
-            self._seen[name] = (before | names, self._polls)
-        surplus = len(self._seen) - TOPICS_MAX
-        for name, (_, asked_at) in list(self._seen.items()):
+                seen = partitioned_topic_of(topic) or topic, subscription
+                self._seen.pop(seen, None)
+                self._seen[seen] = self._polls
+        surplus = len(self._seen) - NAMES_MAX
+        for name, asked_at in list(self._seen.items()):
             if surplus <= 0 and asked_at >= self._polls - KEEP_POLLS:
                 break
             del self._seen[name]

@@ -20,14 +20,15 @@ def asked(topic: str | None, subscription: str | None = None) -> Name:
 
 def test_what_was_asked_once_is_read_for_a_while() -> None:
     seen = SeenTopics()
-    seen.choose([asked(EU, "billing")], [], 1000)
+    seen.choose([asked(EU, "billing"), asked(US, "billing")], [], 1000)
     for _ in range(KEEP_POLLS):
-        assert seen.choose([asked(US)], [], 1000)[0].keys() == {EU, US}
-    assert seen.choose([asked(US)], [], 1000)[0].keys() == {US}
+        chosen = seen.choose([asked(US)], [], 1000)[0]
+        assert chosen == dict.fromkeys((EU, US), frozenset({"billing"}))
+    assert seen.choose([asked(US)], [], 1000)[0] == {US: frozenset()}
 
 
 def test_the_longest_unasked_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stock_topics, "TOPICS_MAX", 2)
+    monkeypatch.setattr(stock_topics, "NAMES_MAX", 2)
     seen = SeenTopics()
     seen.choose([asked("a"), asked("b")], [], 1000)
     seen.choose([asked("a")], [], 1000)
@@ -45,3 +46,9 @@ def test_a_subscription_costs_a_call_and_one_topic_always_fits() -> None:
     assert in_turn(wanted, 5, "").keys() == {"a"}
     assert in_turn(wanted, 9, "a").keys() == {"b", "c"}
     assert in_turn({}, 9, "c") == {}
+
+
+def test_of_too_many_subscriptions_those_asked_about_last_are_read() -> None:
+    seen = SeenTopics()
+    assert seen.choose([asked(EU, name) for name in "abcd"], [], 6)[0] == {EU: frozenset("cd")}
+    assert seen.choose([asked(EU, "a")], [], 6)[0] == {EU: frozenset("ad")}
