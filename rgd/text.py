@@ -1,15 +1,22 @@
 """Text for people: what came from outside, cut and without control characters; and amounts."""
 
+import re
 import unicodedata
 from typing import Final
 
 #: Unicode's categories of characters that a terminal acts on instead of showing them.
 _CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]+@")
 
 
 def cut(text: str, chars_max: int) -> str:
     """The text, or its beginning and three dots: at most `chars_max` characters of it."""
     return text if len(text) <= chars_max else f"{text[:chars_max]}..."
+
+
+def without_credentials(text: str) -> str:
+    """The text with names and passwords in its URLs replaced."""
+    return _URL_CREDENTIALS.sub(r"\1[redacted]@", text)
 
 
 def printable(text: str) -> str:

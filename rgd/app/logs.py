@@ -15,9 +15,9 @@ import structlog
 from structlog.typing import Processor
 
 from rgd.app.events import add_code
+from rgd.text import without_credentials
 
 _SECRET_KEYS: Final = re.compile(r"token|password|secret|authorization|credential", re.IGNORECASE)
-_URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]+@")
 _BEARER: Final = re.compile(r"(?i)(bearer\s+)\S+")
 
 
@@ -27,8 +27,7 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
         if _SECRET_KEYS.search(key):
             event[key] = "[redacted]"
         elif isinstance(value, str):
-            without_credentials = _URL_CREDENTIALS.sub(r"\1[redacted]@", value)
-            event[key] = _BEARER.sub(r"\1[redacted]", without_credentials)
+            event[key] = _BEARER.sub(r"\1[redacted]", without_credentials(value))
     return event
 
 

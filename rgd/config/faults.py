@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from rgd.errors import ConfigError, Fault
-from rgd.text import cut
+from rgd.text import cut, without_credentials
 
 #: Most faults that are listed one by one. The rest are counted, so that a file with only
 #: mistakes stays readable and cheap.
@@ -140,7 +140,7 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def shown(value: object) -> str:
-    """A value as it was written, truncated to a readable length."""
+    """A value as it was written, without credentials in URLs, truncated to a readable length."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -149,8 +149,7 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    text = repr(value)
-    return cut(text, SHOWN_CHARS_MAX)
+    return cut(without_credentials(repr(value)), SHOWN_CHARS_MAX)
 
 
 def joined(parent: str, key: str) -> str:

@@ -91,7 +91,7 @@ class ExchangeSettings(Section):
     """The key of `exchange.tls_cert`, PEM, not readable by others."""
     admin_url: HttpUrls | None = None
     """Pulsar's admin API, to create the namespace with retention -1/-1, and for `policies.source: pulsar-admin`.
-    Of several the next one is asked when one is unreachable."""
+    Of several the next one is asked when one is unreachable. One with a password is refused."""
     admin_token_file: Path | None = None
     """A file with a bearer token for the admin API; read again for every poll. Without it `exchange.token_file`."""
     admin_ca_file: Path | None = None

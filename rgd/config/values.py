@@ -231,7 +231,8 @@ def urls_of(text: str) -> tuple[str, ...]:
 
 def _check_http_url(url: str) -> None:
     parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+    # No password: tokens are in files; a URL is logged, and is written into files that others may read.
+    if parts.scheme not in {"http", "https"} or not parts.hostname or set(url) & set("@?#"):
         raise ValueError(url)
 
 
