@@ -94,6 +94,9 @@ class StockClient:
         #: The one that answered last; calls begin there.
         self._base = self._bases[0]
         self._session: aiohttp.ClientSession | None = None
+        #: The one before, on which calls of others who share this client may be under way.
+        self._former: aiohttp.ClientSession | None = None
+        self._preparing = asyncio.Lock()
         self._headers: dict[str, str] = {}
         self._token_file = exchange.admin_token_file or exchange.token_file
         self._ca_file = exchange.admin_ca_file or exchange.tls_ca
@@ -112,23 +115,30 @@ class StockClient:
         Raises:
             StockRefused: the token or the certificates cannot be read.
         """
-        import aiohttp
-
         try:
-            self._headers = await asyncio.to_thread(_headers, self._token_file)
-            pems = await asyncio.to_thread(fingerprint, self._pem_files)
-            if self._session is None or pems != self._pems:
-                trust = await asyncio.to_thread(self._trust)
-                await self.close()
-                self._pems = pems
-                self._session = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=trust, limit=CONNECTIONS_MAX),
-                    timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
-                    max_line_size=HEADER_BYTES_MAX,
-                    max_field_size=HEADER_BYTES_MAX,
-                )
+            async with self._preparing:
+                self._headers = await asyncio.to_thread(_headers, self._token_file)
+                pems = await asyncio.to_thread(fingerprint, self._pem_files)
+                if self._session is None or pems != self._pems:
+                    await self._renew()
+                    self._pems = pems
         except (OSError, ValueError) as exc:
             raise StockRefused(f"token or certificates for Pulsar's admin API: {exc}") from exc
+
+    async def _renew(self) -> None:
+        """Open another session; the present one stays for the calls that are under way on it."""
+        import aiohttp
+
+        trust = await asyncio.to_thread(self._trust)
+        last, self._former = self._former, self._session
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=trust, limit=CONNECTIONS_MAX),
+            timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
+            max_line_size=HEADER_BYTES_MAX,
+            max_field_size=HEADER_BYTES_MAX,
+        )
+        if last is not None:
+            await last.close()
 
     async def get(
         self, path: str, decoder: Decoder[_Answer], *, at: str | None = None
@@ -182,9 +192,9 @@ class StockClient:
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in filter(None, (self._former, self._session)):
+            await session.close()
+        self._former = self._session = None
 
     def _trust(self) -> ssl.SSLContext | bool:
         if self._ca_file is None and self._cert_file is None:
