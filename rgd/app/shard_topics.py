@@ -28,9 +28,6 @@ from rgd.wire.dialect import CompactDialect
 #: How long a topic that is only written to is kept open after its last message.
 IDLE_S: Final = 120.0
 
-#: Most messages that wait to be sent to one shard; beyond that the oldest is dropped and asked for.
-OUTBOX_MAX: Final = 32
-
 _TOPICS_MAX: Final = LAYOUTS_MAX * SHARDS_MAX
 
 #: So many generations of its dictionary each topic has for itself before it meets those of the next.
@@ -137,7 +134,6 @@ class ShardTopics:
             self._make(shard),
             CompactDialect(first_generation=next(self._first_generations)),
             self._errors,
-            OUTBOX_MAX,
             self._outdated_s,
             name=_named(shard),
         )

@@ -29,7 +29,8 @@ from rgd.ports.exchange import (
 from rgd.wire.dialect import Dialect
 from rgd.wire.errors import WireError
 
-#: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
+#: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it. All parts of a
+#: full report wait at once.
 OUTBOX_MAX: Final = 256
 
 #: Most payloads that wait for the exchange's answer, and most bytes of them; a larger one waits alone. Pulsar drops
@@ -62,7 +63,6 @@ class Traffic(Generic[M]):
         exchange: the topic, not open yet.
         dialect: has the format.
         errors: counts what a bug raises.
-        outbox_max: most messages that wait to be sent.
         outdated_s: as `Outbox`.
         name: of the topic, for the log.
     """
@@ -72,7 +72,6 @@ class Traffic(Generic[M]):
         exchange: Exchange,
         dialect: Dialect[M],
         errors: InternalErrors,
-        outbox_max: int = OUTBOX_MAX,
         outdated_s: float = math.inf,
         *,
         name: str = "exchange",
@@ -85,7 +84,7 @@ class Traffic(Generic[M]):
         self._errors = errors
         #: What was dropped of messages that were being sent or received, by reason.
         self._dropped: Counter[str] = Counter()
-        self._outbox: Outbox[M] = Outbox(outbox_max, outdated_s)
+        self._outbox: Outbox[M] = Outbox(OUTBOX_MAX, outdated_s)
         #: The payloads that wait for an answer, and their bytes.
         self._sends = self._sends_bytes = 0
         self._is_closed = False

@@ -9,6 +9,7 @@ import pytest
 
 from rgd.app import shard_topics
 from rgd.app.shard_topics import ShardTopics
+from rgd.app.traffic import OUTBOX_MAX
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.shards import Shard
@@ -75,10 +76,13 @@ def report(sequence: int, shard: Shard) -> Report:
 async def test_a_topic_that_is_unreachable_holds_up_no_other(place: Place) -> None:
     place.topics.listen({HERE, DOWN})
     assert await place.opened.get() == HERE
-    place.topics.post(report(1, DOWN), DOWN)
+    # As many as a large state has parts.
+    for sequence in range(1, OUTBOX_MAX + 1):
+        place.topics.post(report(sequence, DOWN), DOWN)
     place.topics.post(report(1, HERE), HERE)
     assert decode((await place.taken.get()).payload) == report(1, HERE)
     assert place.opened.empty()
+    assert not place.topics.dropped
     assert place.topics.trouble == "shard 1 of 4: unreachable: nobody is there"
     place.topics.listen({HERE})
     assert place.topics.trouble is None

@@ -7,9 +7,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-import pytest
-
-from rgd.app import shard_topics
 from rgd.app.traffic import OUTBOX_MAX, SENDS_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Message, Report, Sender
@@ -63,10 +60,9 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     await exchange.close()
 
 
-@pytest.mark.parametrize("size", [OUTBOX_MAX, shard_topics.OUTBOX_MAX])
-async def test_what_a_full_queue_drops_is_counted(size: int) -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end(), size)
-    for _ in range(size + 3):
+async def test_what_a_full_queue_drops_is_counted() -> None:
+    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end())
+    for _ in range(OUTBOX_MAX + 3):
         traffic.post(Hello(Sender("b1", 1)))
     assert traffic.dropped == {"outbox": 3}
 
