@@ -2,7 +2,7 @@
 
 Laws: only topics that this daemon polled are evicted, and only by their own broker, which refuses where it
 no longer owns the topic. A subscription moves only forward, and one position is evicted at most once,
-however often a check names it. Without `backlog.enforce` nothing is sent to Pulsar.
+however often a check names it, as long as its subscription is one of `DONE_MAX`. Without `backlog.enforce` nothing is sent to Pulsar.
 
 An eviction counts in `pulsar_storage_backlog_quota_exceeded_evictions_total` when Pulsar has taken it.
 """
@@ -20,6 +20,9 @@ from rgd.ports.stock_backlogs import EvictionOutcome, StockBacklogs
 
 #: Most evictions that wait; further ones are dropped and counted, and the next check names them again.
 WAITING_MAX: Final = 10_000
+#: Most subscriptions whose last eviction is remembered from check to check; those that were evicted first are
+#: forgotten. Their evictions may be tried again, which moves nothing.
+DONE_MAX: Final = 100_000
 #: Outcome of an eviction that was not sent, because `backlog.enforce` is false.
 DRY_RUN: Final = "dry_run"
 #: Outcome of an eviction that found too many others waiting.
@@ -43,7 +46,7 @@ class EvictionCarrier:
         self._waiting: dict[_Key, Eviction] = {}
         self._arrived = asyncio.Event()
         #: What was evicted last of each subscription, or would have been: up to which position, and
-        #: before which time (0: any).
+        #: before which time (0: any). In the order of first evictions.
         self._done: dict[_Key, tuple[Position, int]] = {}
         self._outcomes: Counter[str] = Counter()
         self._is_failing = False
@@ -55,6 +58,8 @@ class EvictionCarrier:
 
     def add(self, evictions: tuple[Eviction, ...]) -> None:
         """Take what a check named; never waits."""
+        for key in list(self._done)[:-DONE_MAX]:
+            del self._done[key]
         for eviction in evictions:
             key = (eviction.topic, eviction.subscription)
             if eviction.source is not Source.POLLED or self._is_done(key, eviction):

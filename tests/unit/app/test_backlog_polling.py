@@ -139,3 +139,8 @@ async def test_evictions_beyond_the_limit_wait_for_the_next_check(
     await house.carry_out(*(eviction(5, topic=topic) for topic in TOPICS))
     assert len(house.world.evicted) == 2
     assert house.figures()["rgd_backlog_evictions_total:dropped"] == 3
+    # Only so many that were evicted are remembered.
+    monkeypatch.setattr(backlog_evicting, "DONE_MAX", 1)
+    for _ in range(2):
+        await house.carry_out(eviction(6), eviction(6, topic=TOPICS[1]))
+    assert [one.topic for one in house.world.evicted[2:]] == [*TOPICS[:2], TOPICS[1]]
