@@ -31,10 +31,9 @@ class TardyStore(MemoryPolicyStore):
     bus do mixes in every way that it may on a network.
     """
 
-    def __init__(self, bus: MemoryBus, dice: random.Random, *, turns_max: int = 6) -> None:
+    def __init__(self, bus: MemoryBus, dice: random.Random) -> None:
         super().__init__(bus)
         self._dice = dice
-        self._turns_max = turns_max
 
     async def put(self, key: str, value: bytes) -> None:
         await self._wait()
@@ -46,7 +45,7 @@ class TardyStore(MemoryPolicyStore):
         return await super().changes()
 
     async def _wait(self) -> None:
-        for _ in range(self._dice.randint(0, self._turns_max)):
+        for _ in range(self._dice.randint(0, 6)):
             await asyncio.sleep(0)
 
 

@@ -1,12 +1,12 @@
 """A TCP proxy on the loopback that makes the faults of a network between a client and a server.
 
-Law: what goes through it is only let pass, held back, delayed or cut off. One thing is changed: where
+Law: what goes through it is only let pass, held back or cut off. One thing is changed: where
 the server names its own address, the proxy's stands in its place, because a Pulsar client connects
 to the address that its broker names.
 How: it runs on the event loop of the test. `refuse` resets all connections and closes the listener, so
 that a client is refused as by a machine without a server; `freeze` passes no bytes and keeps every
 connection open, as a cut-off by a firewall does; `swallow` drops all bytes for good; `strand` lets only new connections pass after that, as
-after a firewall that forgot the old ones; `delay` passes each piece later by a fixed time.
+after a firewall that forgot the old ones.
 """
 
 import asyncio
@@ -36,7 +36,6 @@ class TcpProxy:
         (self.port,) = free_ports(1)
         # Else the answers of the server would change their length.
         assert len(str(self.port)) == len(str(self.target_port))
-        self._delay_s = 0.0
         self._is_swallowing = False
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -64,7 +63,7 @@ class TcpProxy:
 
     async def pass_on(self) -> None:
         """Let everything pass, from now on and what was held back."""
-        self._delay_s, self._is_swallowing = 0.0, False
+        self._is_swallowing = False
         self._flowing.set()
         await self._listen()
 
@@ -92,10 +91,6 @@ class TcpProxy:
     def swallow(self) -> None:
         """Drop what either side sends; connections stay open, and those of now are of no use after it."""
         self._is_swallowing = True
-
-    def delay(self, seconds: float) -> None:
-        """Pass every piece so much later."""
-        self._delay_s = seconds
 
     @staticmethod
     def _address(port: int) -> bytes:
@@ -143,15 +138,12 @@ class TcpProxy:
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, flowing: asyncio.Event
     ) -> None:
         """Pass one direction on until either end is gone."""
-        loop = asyncio.get_running_loop()
-        pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(PIECES_MAX)
+        pieces: asyncio.Queue[bytes] = asyncio.Queue(PIECES_MAX)
 
         async def pass_pieces() -> None:
             with contextlib.suppress(OSError):
                 while True:
-                    due_s, piece = await pieces.get()
-                    while loop.time() < due_s:  # noqa: ASYNC110 - a delay is what is asked for
-                        await asyncio.sleep(due_s - loop.time())
+                    piece = await pieces.get()
                     await flowing.wait()
                     if not piece:
                         return
@@ -166,9 +158,9 @@ class TcpProxy:
             with contextlib.suppress(OSError):
                 while piece:
                     piece = await source.read(PIECE_BYTES_MAX)
-                    await pieces.put((loop.time() + self._delay_s, piece))
+                    await pieces.put(piece)
                 return
-            await pieces.put((loop.time() + self._delay_s, b""))
+            await pieces.put(b"")
 
         await _first_of(pass_pieces(), and_beside=take_pieces())
 

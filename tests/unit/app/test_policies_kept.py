@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import keeping
-from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from tests.support.memory_bus import AwayStore, MemoryBus
@@ -61,10 +60,6 @@ async def test_a_start_while_the_table_is_away_holds_to_what_was_known_last(
     assert not policies.figures().is_old
     following_it.cancel()
     await policies.close()
-
-
-def is_known(policies: TablePolicies) -> bool:
-    return policies.is_known
 
 
 async def test_nothing_is_known_without_a_table_a_file_and_an_earlier_run(

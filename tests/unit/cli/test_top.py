@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
+from rgd.core.policies.model import Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.support.running_daemon import running_daemon
 from tests.unit.cli.conftest import Rgd
-
-SNAPSHOT = PolicySnapshot(
-    {"gold": Group("gold", Limit(Rates(rate_of(4))))},
-    Attachments(namespaces={"acme/orders": "gold"}),
-)
 
 
 def wait_for_rows(rgd: Rgd, url: str) -> None:

@@ -8,18 +8,9 @@ from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.views.live import members_view
 from rgd.views.live_model import GoneView
-from rgd.views.pressure import Pressure, coloured_of, table_of
+from rgd.views.pressure import coloured_of, table_of
 from tests.unit.core.values import key, ms, rates, report, usage
 from tests.unit.views.conftest import START
-
-ALL = 1_000
-
-
-def looked(broker: Broker) -> Pressure:
-    found = Pressure(broker)
-    for _ in found.look():
-        pass
-    return found
 
 
 def cluster(*groups: Group) -> Broker:

@@ -20,8 +20,8 @@ def none_skipped() -> int:
     return 0
 
 
-def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> Delivery:
-    return Delivery((ledger, entry, -1), key, value)
+def _delivery(entry: int, key: str, value: bytes = b"1") -> Delivery:
+    return Delivery((3, entry, -1), key, value)
 
 
 async def test_a_table_that_stands_still_is_given_up() -> None:

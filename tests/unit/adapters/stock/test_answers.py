@@ -5,7 +5,6 @@ Not covered: how they are asked for (test_reader.py), and that Pulsar still answ
 """
 
 import json
-from typing import Any
 
 import msgspec
 import pytest
@@ -23,18 +22,6 @@ ORDERS = RECORDED["namespaces/acme/orders"]["body"]
 def orders(**changes: object) -> str:
     """The recorded namespace with other fields."""
     return json.dumps({**json.loads(ORDERS), **changes})
-
-
-def dispatch(**fields: Any) -> LocalLimit:
-    """What a dispatch rate as Pulsar writes it means."""
-    said = {
-        "dispatchThrottlingRateInMsg": -1,
-        "dispatchThrottlingRateInByte": -1,
-        "relativeToPublishRate": False,
-        "ratePeriodInSecond": 1,
-        **fields,
-    }
-    return answers.limit_of(None, answers.DISPATCH_RATE.decode(json.dumps(said)))
 
 
 def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:

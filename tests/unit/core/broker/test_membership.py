@@ -6,18 +6,12 @@ Each event's effects exactly. Not covered: how names and sequences are kept
 
 from dataclasses import replace
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Sender
+from rgd.core.broker.effects import Alarm, AlarmCode, Remember
+from rgd.core.exchange.messages import Goodbye, Hello, Sender
 from tests.unit.core.broker.desk import Desk, Effects
 from tests.unit.core.values import key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Sender("b2", 1), Sender("b2", 2), Sender("b3", 1)
-
-
-def asked(effects: Effects) -> list[str]:
-    """Who is asked whether it lives."""
-    said = [effect.message for effect in effects if isinstance(effect, Publish)]
-    return [message.broker for message in said if isinstance(message, Ask) and not message.full]
 
 
 def alarms(effects: Effects) -> list[Alarm]:

@@ -91,10 +91,6 @@ def wanted(one: Limiter, group: str = "gold") -> Pair:
     return Pair(demand.wanted.messages // 1000, demand.wanted.bytes // 1000)
 
 
-def left(one: Limiter, group: str = "gold") -> tuple[int, int]:
-    return state(one, group).remaining(MESSAGES, START), state(one, group).remaining(BYTES, START)
-
-
 # Whole requests.
 
 

@@ -3,7 +3,6 @@
 Not covered: how it is shown (tests/unit/views/test_explain.py).
 """
 
-from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.recent_refusals import (
     REFUSAL_SLOT_NS,
     REFUSAL_SLOTS,
@@ -11,11 +10,7 @@ from rgd.core.buckets.recent_refusals import (
     Refusals,
     window_ns,
 )
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, TopicSplit
-from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Dimension, Nanos
-from tests.support.limiter_alone import numbered
-from tests.unit.core.values import BUCKETS, NAMESPACE, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
 
@@ -38,14 +33,6 @@ def test_a_pause_leaves_no_old_slot_in_the_window() -> None:
     for at in (1, 11, 21, 95):
         refusals.count(1, 0, MESSAGES, 1, s(at))
     assert refusals.total(MESSAGES, s(95)).requests == 1
-
-
-def made(limits: Limits, topic_split: TopicSplit | None = None) -> Limiter:
-    limiter = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
-    groups = {"gold": Group("gold", Limit(rates(8), rates(8)), topic_split=topic_split)}
-    snapshot = PolicySnapshot(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
-    limiter.set_policies(snapshot, s(0))
-    return limiter
 
 
 def test_the_window_is_the_open_slot_and_those_before_it() -> None:

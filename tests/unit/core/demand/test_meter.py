@@ -88,16 +88,6 @@ def test_the_totals_count_the_open_window() -> None:
 # Jumps.
 
 
-def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
-    """A meter that has seen a second of 100 messages/s and told so much."""
-    meter = Metered(Nanos(0))
-    flow(meter, 100, 0, 1000)
-    drained(meter)
-    rates, thresholds = round(rate * MILLI), round(threshold * MILLI)
-    tell(meter, Pair(rates, rates * 10), Pair(thresholds, thresholds * 10), hungry=hungry)
-    return meter
-
-
 def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> None:
     meter = Metered(Nanos(0))
     flow(meter, 500, 0, 1000)

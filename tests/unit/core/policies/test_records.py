@@ -14,7 +14,7 @@ from rgd.core.policies.model import (
     Limits,
     LocalLimit,
 )
-from rgd.core.policies.records import PolicyRecord, PolicyRecords, Value, records_of
+from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC, rates
 
@@ -33,10 +33,6 @@ SNAPSHOT = PolicySnapshot(
     ),
     backlogs=Backlogs({NAMESPACE: QUOTAS}, {TOPIC: QUOTAS}),
 )
-
-
-def record(revision: int, writer: str = "b1", value: Value = "gold") -> PolicyRecord:
-    return PolicyRecord("tenant:acme", revision, writer, value)
 
 
 def table(*known: PolicyRecord) -> PolicyRecords:

@@ -3,12 +3,7 @@
 Not covered: how long it takes, and the policy snapshots that are made of tables (test_records.py).
 """
 
-from rgd.core.policies.table import Table, changed_keys
-
-
-def changed(before: Table[int, str], after: Table[int, str], count_max: int) -> list[int] | None:
-    keys = changed_keys(before, after, count_max)
-    return None if keys is None else sorted(keys)
+from rgd.core.policies.table import changed_keys
 
 
 def test_small_mappings_are_compared_and_large_ones_are_not() -> None:
