@@ -13,6 +13,7 @@ Rates are units per second; totals are kept here, as the daemon keeps them. Ever
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -256,6 +257,21 @@ class LogMaker:
             admitted_total=Pair(*counts[:2]),
             wanted_total=Pair(*counts[2:]),
         )
+
+
+def log_of(folder: Path, broker: str, *phases: tuple[int, Usage], **options: Any) -> Path:
+    """Log phases of equal rounds, in a folder of the broker's name; its one segment.
+
+    Args:
+        folder: where that folder is.
+        broker: its name.
+        phases: how many rounds each, and what was used.
+        options: of `LogMaker`.
+    """
+    maker = LogMaker(folder / broker, broker, **options)
+    for rounds, usage in phases:
+        maker.rounds(rounds, usage)
+    return maker.close()
 
 
 def _milli(rate: float | None) -> Milli | None:

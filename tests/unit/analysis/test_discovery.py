@@ -19,7 +19,7 @@ from rgd.storage.manifest import TieredSegment
 from rgd.storage.objects import Objects
 from rgd.storage.tier import DELETED, SEGMENT, LogTier, checksum_of
 from rgd.wire.segment import segment_name
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 
 HOUR_MS = 3_600_000
 
@@ -52,9 +52,7 @@ def test_a_tiers_segments_are_those_that_are_uploaded_and_not_marked(tier_place:
 
 
 def test_a_file_url_is_the_folder(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path / "a log", "b1")
-    maker.rounds(1, Usage("gold", 1))
-    segment = Segment.of(maker.close())
+    segment = Segment.of(log_of(tmp_path / "a log", "b1", (1, Usage("gold", 1))))
     assert find_segments([(tmp_path / "a log").as_uri()]) == (segment,)
 
 
@@ -69,9 +67,7 @@ def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_read_is_not_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    maker = LogMaker(tmp_path / "b1", "b1")
-    maker.rounds(1, Usage("gold", 1))
-    segment, closed = maker.close(), tmp_path / name
+    segment, closed = log_of(tmp_path, "b1", (1, Usage("gold", 1))), tmp_path / name
     closed.mkdir()
     scandir = os.scandir
 
@@ -91,9 +87,7 @@ def test_a_folder_that_cannot_be_read_is_not_left_out(
 @pytest.fixture
 def marked(tmp_path: Path) -> Path:
     """A segment of 2,000 rounds with its sparse index."""
-    maker = LogMaker(tmp_path, "b1")
-    maker.rounds(2000, Usage("gold", 1, quota=10))
-    segment = maker.close()
+    segment = log_of(tmp_path, "b1", (2000, Usage("gold", 1, quota=10)))
     mend(segment)
     return segment
 

@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 
 from rgd.analysis.fairness import max_min_parts
 from rgd.analysis.row_columns import Floats
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import Usage, log_of
 
 ReadLogs = Callable[..., Any]
 
 
-def log(folder: Path, quota: float | None, *brokers: tuple[float, float], **usage: Any) -> None:
+def log(folder: Path, quota: float | None, *brokers: tuple[float, float]) -> None:
     """A log of ten equal rounds: what each broker admitted and wanted."""
     for number, (admitted, wanted) in enumerate(brokers, 1):
-        maker = LogMaker(folder / f"broker-{number:03}", f"broker-{number:03}")
-        maker.rounds(10, Usage("gold", admitted, wanted, quota=quota, **usage))
-        maker.close()
+        log_of(folder, f"broker-{number:03}", (10, Usage("gold", admitted, wanted, quota=quota)))
 
 
 @pytest.mark.slow

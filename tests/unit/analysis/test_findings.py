@@ -10,16 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, Usage, log_of
 
 ReadLogs = Callable[..., Any]
-
-
-def log(folder: Path, broker: str, *phases: tuple[int, Usage], start_ms: int = START_MS) -> None:
-    maker = LogMaker(folder / broker, broker, start_ms=start_ms)
-    for rounds, usage in phases:
-        maker.rounds(rounds, usage)
-    maker.close()
 
 
 def gold(admitted: float, wanted: float, quota: float | None = 100) -> Usage:
@@ -27,8 +20,8 @@ def gold(admitted: float, wanted: float, quota: float | None = 100) -> Usage:
 
 
 def test_the_keys_that_scripts_rely_on(tmp_path: Path, read_logs: ReadLogs) -> None:
-    log(tmp_path, "broker-1", (5, gold(70, 70)))
-    log(tmp_path, "broker-2", (5, gold(30, 70)))
+    log_of(tmp_path, "broker-1", (5, gold(70, 70)))
+    log_of(tmp_path, "broker-2", (5, gold(30, 70)))
 
     found = read_logs(tmp_path).found()
 
@@ -48,7 +41,7 @@ def test_the_keys_that_scripts_rely_on(tmp_path: Path, read_logs: ReadLogs) -> N
 def test_a_quota_that_ends_is_averaged_over_the_time_it_was_there(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
-    log(tmp_path, "broker-1", (5, gold(100, 200, 100)), (5, gold(200, 200, None)))
+    log_of(tmp_path, "broker-1", (5, gold(100, 200, 100)), (5, gold(200, 200, None)))
 
     found = read_logs(tmp_path).found()
 
@@ -61,7 +54,9 @@ def test_a_broker_that_begins_to_use_a_group_is_starved_only_after_two_rounds(
     tmp_path: Path, read_logs: ReadLogs, rounds: int, starved_s: float, late_ms: int
 ) -> None:
     """It cannot have its part before the others know its demand; two rounds are in three windows."""
-    log(tmp_path, "broker-1", (late_ms // 1000 + rounds, gold(90, 90)), (9, gold(50, 90)))
-    log(tmp_path, "broker-2", (rounds, gold(5, 90)), (9, gold(50, 90)), start_ms=START_MS + late_ms)
+    log_of(tmp_path, "broker-1", (late_ms // 1000 + rounds, gold(90, 90)), (9, gold(50, 90)))
+    log_of(
+        tmp_path, "broker-2", (rounds, gold(5, 90)), (9, gold(50, 90)), start_ms=START_MS + late_ms
+    )
 
     assert read_logs(tmp_path).found()["starved_s"] == starved_s

@@ -33,7 +33,7 @@ from rgd.errors import ConfigError
 from rgd.storage.errors import ObjectMissing, TierDown
 from rgd.storage.objects import Objects
 from rgd.wire.log_records import LogEncoder
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import LogMaker, Usage, log_of
 
 #: Midnight in UTC.
 MIDNIGHT_MS = 1_795_305_600_000
@@ -87,9 +87,8 @@ def test_a_loss_before_the_first_record_of_a_day_is_counted(tmp_path: Path, out:
 
 def test_a_segment_of_several_days_is_found_by_each_of_them(tmp_path: Path, out: str) -> None:
     day_ms = 86_400_000
-    maker = LogMaker(tmp_path / "b1", "b1", start_ms=MIDNIGHT_MS, period_ms=day_ms // 4)
-    maker.rounds(15, GOLD)
-    convert(maker.close(), out)
+    file = log_of(tmp_path, "b1", (15, GOLD), start_ms=MIDNIGHT_MS, period_ms=day_ms // 4)
+    convert(file, out)
     for day in range(4):
         within = TimeRange(MIDNIGHT_MS + day * day_ms, MIDNIGHT_MS + (day + 1) * day_ms)
         (said,) = said_of(out, within)

@@ -18,7 +18,7 @@ from rgd.analysis.page import Section, render, render_group
 from rgd.analysis.tenants import by_tenant
 from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 
 pytestmark = pytest.mark.slow
 
@@ -264,11 +264,8 @@ def test_missing_records_are_hatched_and_steps_marked(tmp_path: Path, read_logs:
 def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(1500, Usage("gold", 100, 100, quota=100))
-    maker.round(Usage("gold", 1, 100, quota=100))
-    maker.rounds(1500, Usage("gold", 100, 100, quota=100))
-    maker.close()
+    usual, little = (Usage("gold", admitted, 100, quota=100) for admitted in (100, 1))
+    log_of(tmp_path, "broker-1", (1500, usual), (1, little), (1500, usual))
     logs = read_logs(tmp_path)
     table = write(Joined.alone(logs.windows()), "messages", logs.fairness())
 

@@ -27,7 +27,7 @@ from sim.run import run
 from sim.scenario import Demand, Ground
 from sim.scenarios import SCENARIOS
 from sim.usage_log import write_usage_logs
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import LogMaker, Usage, log_of
 
 ReadLogs = Callable[..., Any]
 
@@ -113,9 +113,7 @@ def test_no_scenario_admits_more_than_the_quota_and_a_burst(
 ) -> None:
     """Of a log that has more for long: brokers were alone, or its shares were not those in force."""
     for broker in range(2):
-        maker = LogMaker(tmp_path / str(broker), f"broker-{broker}")
-        maker.rounds(40, Usage("gold", 150, 160, quota=200, share=50))
-        maker.close()
+        log_of(tmp_path, f"broker-{broker}", (40, Usage("gold", 150, 160, quota=200, share=50)))
     by = found(read_logs(tmp_path), "quota=*:x0.5", "policy=steal", "round=5s")
     assert [round(one["admitted"] / one["quota"], 2) for one in by.values()] == [1.01] * 4
     assert {one["overshoot_max"] for one in by.values()} == {1.25}

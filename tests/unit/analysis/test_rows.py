@@ -11,7 +11,7 @@ import pyarrow as pa
 from rgd.analysis.discovery import Segment
 from rgd.analysis.rows import batches
 from rgd.analysis.segments import Contents, Damage, read_segment
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 
 
 def made(segment: Path, **options: Any) -> list[Any]:
@@ -21,9 +21,8 @@ def made(segment: Path, **options: Any) -> list[Any]:
 def test_an_entry_without_broker_metadata_has_the_producers_time_and_no_index(
     tmp_path: Path,
 ) -> None:
-    maker = LogMaker(tmp_path, "broker-1", has_broker_metadata=False)
-    maker.round(Usage("gold", admitted=1))
-    (batch,) = made(maker.close())
+    segment = log_of(tmp_path, "broker-1", (1, Usage("gold", 1)), has_broker_metadata=False)
+    (batch,) = made(segment)
 
     assert batch["index"].to_pylist() == [None]
     assert batch["broker_timestamp"].to_pylist() == [START_MS + 1000]

@@ -12,7 +12,7 @@ from rgd.analysis.discovery import Segment, find_segments
 from rgd.analysis.errors import NoLog
 from rgd.analysis.reading import segment_pieces
 from rgd.analysis.segments import TIME_MS_MAX, Contents, Damage, Logged, read_segment
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 
 GOLD = Usage("gold", admitted=10, quota=100)
 
@@ -30,9 +30,7 @@ def times(found: list[Logged | Damage]) -> list[int]:
 
 
 def test_one_segment_file_may_have_any_name(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(GOLD)
-    renamed = maker.close().rename(tmp_path / "copy")
+    renamed = log_of(tmp_path, "broker-1", (1, GOLD)).rename(tmp_path / "copy")
 
     assert find_segments([str(renamed)]) == (Segment.of(renamed),)
 
@@ -118,9 +116,7 @@ def test_a_wrong_stamp_of_one_entry_ends_no_range(
 
 @pytest.mark.parametrize("stamp", [TIME_MS_MAX, 1 << 53, (1 << 64) - 9999])
 def test_what_is_stamped_beyond_the_calendar_is_damaged(tmp_path: Path, stamp: int) -> None:
-    maker = LogMaker(tmp_path, "broker-1", start_ms=stamp)
-    maker.round(GOLD)
-    found, _ = read(maker.close())
+    found, _ = read(log_of(tmp_path, "broker-1", (1, GOLD), start_ms=stamp))
     assert [item.reason for item in found if isinstance(item, Damage)] == ["bad_number"]
 
 

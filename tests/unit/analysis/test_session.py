@@ -20,7 +20,7 @@ from rgd.analysis.jobs import Results
 from rgd.analysis.session import require_java, require_master, require_spark
 from rgd.errors import ConfigError, Unavailable
 from tests.support.cases import cases
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import Usage, log_of
 
 
 @pytest.fixture
@@ -67,9 +67,7 @@ def test_no_java_at_all_stops_a_report_before_anything_is_written(
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    maker = LogMaker(tmp_path / "log", "broker-1")
-    maker.round(Usage("gold", 1, quota=1))
-    maker.close()
+    log_of(tmp_path / "log", "broker-1", (1, Usage("gold", 1, quota=1)))
 
     with pytest.raises(JavaMissing, match="none was found; install Java 17") as missing:
         report.run_report([str(tmp_path / "log")], tmp_path / "out")
@@ -92,9 +90,7 @@ def test_an_install_without_the_extra_says_what_to_install(
 
 @pytest.mark.parametrize("window_s", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_window_that_is_no_time_is_refused(tmp_path: Path, window_s: float) -> None:
-    maker = LogMaker(tmp_path / "log", "broker-1")
-    maker.round(Usage("gold", 1, quota=1))
-    maker.close()
+    log_of(tmp_path / "log", "broker-1", (1, Usage("gold", 1, quota=1)))
 
     with pytest.raises(ConfigError, match="--window-s: expected a number of seconds"):
         report.run_report([str(tmp_path / "log")], tmp_path / "out", window_s=window_s)

@@ -3,7 +3,6 @@
 Not covered: whether a count agrees with a clock beside the load, which the demo's verdict has.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rgd.analysis import wording
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.steps import Step, find_steps, note_membership
 from rgd.core.policies.model import SharePolicyName
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 
 ReadLogs = Callable[..., Any]
 
@@ -22,24 +21,13 @@ ReadLogs = Callable[..., Any]
 Phase = tuple[int, float, Sequence[tuple[float, float]]]
 
 
-def play(
-    folder: Path, *phases: Phase, noise: float = 0.0, phase_ms: int = 0, period_ms: int = 0
-) -> None:
-    """Log the phases; the brokers' rounds end `phase_ms` apart, and drift if `period_ms` is given."""
-    dice = random.Random(5)
+def play(folder: Path, *phases: Phase) -> None:
+    """Log the phases."""
     for broker in range(len(phases[0][2])):
-        maker = LogMaker(
-            folder / f"b{broker}",
-            f"b{broker}",
-            start_ms=START_MS + phase_ms * broker,
-            period_ms=period_ms + broker if period_ms else 1000,
-        )
-        for rounds, quota, amounts in phases:
-            for _ in range(rounds):
-                factor = 1 + noise * dice.uniform(-1, 1)
-                admitted, wanted = (amount * factor for amount in amounts[broker])
-                maker.round(Usage("gold", admitted, wanted, quota=quota))
-        maker.close()
+        usages = [
+            (rounds, Usage("gold", *each[broker], quota=quota)) for rounds, quota, each in phases
+        ]
+        log_of(folder, f"b{broker}", *usages)
 
 
 def steps(logs: Any) -> list[Step]:
@@ -118,9 +106,7 @@ def test_where_the_logs_or_the_range_end_nobody_joins_or_leaves(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
     for broker in ("b0", "b1"):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.rounds(40, Usage("gold", 50, 90, quota=100))
-        maker.close()
+        log_of(tmp_path, broker, (40, Usage("gold", 50, 90, quota=100)))
 
     within = TimeRange(START_MS + 15_000, START_MS + 30_000)
     assert read_logs(tmp_path, within=within).facts().changes == ()

@@ -25,7 +25,7 @@ from rgd.errors import ConfigError
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.objects import Objects
 from rgd.storage.tier import MANIFEST, LogTier, checksum_of
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import LogMaker, Usage, log_of
 
 GOLD, TRIAL = Usage("gold", admitted=10, wanted=20, quota=100), Usage("trial", admitted=1)
 
@@ -174,11 +174,9 @@ def test_a_batch_has_at_most_so_many_entries_and_the_query_ends_where_it_began_t
         offsets.append(end)
 
     assert [offset[log] for offset in offsets] == [0, 12, 24, 32]
-    other = LogMaker(maker.folder.parent / "b2", "b2")
-    other.rounds(20, GOLD)
-    other.close()
+    other = log_of(maker.folder.parent, "b2", (20, GOLD)).parent
     both = stream(maker.folder.parent)
-    assert both.latestOffset({log: 30}, ReadMaxRows(8)) == {log: 34, str(other.folder): 4}
+    assert both.latestOffset({log: 30}, ReadMaxRows(8)) == {log: 34, str(other): 4}
 
 
 def test_deleted_entries_fail_the_query_or_are_passed_over(maker: LogMaker) -> None:

@@ -14,7 +14,7 @@ import pytest
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import Usage, log_of
 
 ReadLogs = Callable[..., Any]
 
@@ -24,9 +24,7 @@ def test_what_is_read_is_what_was_written(
     tmp_path: Path, read_logs: ReadLogs, quota: float | None
 ) -> None:
     for broker, rounds in (("broker-1", 5), ("broker-2", 3)):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.rounds(rounds, Usage("gold", 40, 80, quota=quota, share=quota))
-        maker.close()
+        log_of(tmp_path, broker, (rounds, Usage("gold", 40, 80, quota=quota, share=quota)))
     logs = read_logs(tmp_path)
     windows, fairness = logs.windows(), logs.fairness()
 
@@ -44,9 +42,7 @@ def test_what_is_read_is_what_was_written(
 
 def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs) -> None:
     for broker, admitted in (("broker-1", 70), ("broker-2", 30)):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.round(Usage("gold", admitted, 70, quota=100, share=50))
-        maker.close()
+        log_of(tmp_path, broker, (1, Usage("gold", admitted, 70, quota=100, share=50)))
     logs = read_logs(tmp_path)
 
     (row,) = write(Joined.alone(logs.windows()), "messages", logs.fairness()).to_pylist()

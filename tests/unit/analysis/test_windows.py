@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import rgd.analysis.windows
 from rgd.analysis.windows import GroupWindows
-from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
 from tests.unit.analysis.conftest import Logs
 
 GOLD = Usage("gold", admitted=70, wanted=90, quota=100, share=80, admitted_bytes=700)
@@ -30,9 +30,7 @@ def units(windows: GroupWindows, amount: str = "admitted", dimension: str = "mes
 
 
 def test_the_first_burst_of_a_group_is_counted_whole(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.6))
-    maker.close()
+    log_of(tmp_path, "broker-1", (1, Usage("gold", admitted=50, quota=100, rate_factor=0.6)))
 
     assert units(read_logs(tmp_path).windows()).ravel().tolist() == [50.0]
 

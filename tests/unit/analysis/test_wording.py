@@ -12,7 +12,7 @@ import pytest
 
 from rgd.analysis import figures, what_if_wording, wording
 from rgd.analysis.log_facts import LogFacts
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import Usage, log_of
 
 ReadLogs = Callable[..., Any]
 
@@ -69,9 +69,7 @@ def test_a_length_of_time_has_a_fitting_unit(seconds: float, said: str) -> None:
 
 def finding(tmp_path: Path, read_logs: ReadLogs, quota: float | None = 100) -> dict[str, Any]:
     for broker, admitted in (("broker-1", 90), ("broker-2", 10)):
-        maker = LogMaker(tmp_path / broker, broker)
-        maker.rounds(5, Usage("gold", admitted, 90, quota=quota))
-        maker.close()
+        log_of(tmp_path, broker, (5, Usage("gold", admitted, 90, quota=quota)))
     found: dict[str, Any] = read_logs(tmp_path).found()
     return found
 

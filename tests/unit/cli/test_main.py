@@ -17,7 +17,7 @@ import pytest
 from rgd.cli import main, validate
 from rgd.errors import ConfigError, Fault, RgdError, Unavailable
 from rgd.version import __version__
-from tests.support.log_maker import LogMaker, Usage
+from tests.support.log_maker import Usage, log_of
 from tests.unit.cli.conftest import Rgd
 
 HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "numpy")
@@ -186,10 +186,8 @@ def test_a_reader_that_has_left_is_no_reason_to_complain(printed: list[str]) -> 
 
 @pytest.mark.slow
 def test_the_log_is_printed_as_far_as_somebody_reads(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(2000, Usage("gold", admitted=1, wanted=1, quota=100))
-    maker.close()
-    command = [sys.executable, "-m", "rgd", "log", "cat", "--json", str(tmp_path)]
+    log_of(tmp_path, "broker-1", (2000, Usage("gold", admitted=1, wanted=1, quota=100)))
+    command = [sys.executable, "-m", "rgd", "log", "cat", "--json", str(tmp_path / "broker-1")]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as printing:
         assert printing.stdout is not None
