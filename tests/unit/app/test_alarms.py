@@ -30,19 +30,6 @@ def test_an_alarm_is_written_with_its_broker_and_reason() -> None:
     ]
 
 
-def test_a_link_that_comes_and_goes_187_times_a_second_is_a_few_lines_a_minute() -> None:
-    log = AlarmLog("b1")
-    lines = [
-        line
-        for place in range(187 * 120)
-        for line in told(log, ISOLATED, REJOINED, at_s=place / 187)
-    ]
-    # Two minutes of two alarms, and what was left out of the first.
-    assert len(lines) == 2 * 2 * LINES_A_MINUTE + 2
-    left_out = [line["suppressed"] for line in lines if "suppressed" in line]
-    assert left_out == [187 * 60 - LINES_A_MINUTE] * 2
-
-
 def test_alarms_of_many_brokers_do_not_fill_the_log() -> None:
     log = AlarmLog("b1")
     alarms = [Alarm(AlarmCode.PEER_JOINED, f"invented-{place}") for place in range(5000)]
@@ -51,3 +38,4 @@ def test_alarms_of_many_brokers_do_not_fill_the_log() -> None:
     assert len(told(log, ISOLATED)) == 1
     (summary,) = [line for line in told(log, ISOLATED, at_s=61) if "suppressed" in line]
     assert summary["suppressed"] == 5000 - LINES_A_MINUTE
+    assert [line["event"] for line in told(log, alarms[0], at_s=62)] == ["peer joined"]

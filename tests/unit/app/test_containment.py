@@ -90,14 +90,6 @@ def test_more_than_so_many_within_a_minute_end_it_once() -> None:
     assert f"more than {INTERNAL_ERRORS_MAX} internal errors within 60 s" in reason
 
 
-def test_what_a_caller_can_bring_about_ends_nothing() -> None:
-    ledger = Ledger()
-    for _ in range(10 * INTERNAL_ERRORS_MAX):
-        ledger.note("acquire", may_end=False)
-    assert ledger.ends == []
-    assert ledger.trouble()
-
-
 async def test_each_place_in_the_tasks_of_a_group_is_logged_once() -> None:
     ledger = Ledger()
 

@@ -33,13 +33,6 @@ class Leaver:
         raise SystemExit(3)
 
 
-class Generator(Leaver):
-    """Raises what no `except Exception` catches."""
-
-    def __init__(self) -> None:
-        raise GeneratorExit
-
-
 class Odd:
     """Returns what is no field."""
 
@@ -86,7 +79,6 @@ def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(f"{HERE}.Rock", "Rock", id="no-class"),
         pytest.param(f"{HERE}.Needy", "rack", id="needs-arguments"),
         pytest.param(f"{HERE}.Leaver", "SystemExit: 3", id="ends-the-process"),
-        pytest.param(f"{HERE}.Generator", "GeneratorExit", id="no-exception"),
         pytest.param(f"{HERE}.Odd", "Malformed", id="no-fields"),
         pytest.param(f"{HERE}.Wordy", "TypeError", id="no-bytes"),
         pytest.param(f"{HERE}.Usurper", "Pulsar's", id="pulsars-fields"),

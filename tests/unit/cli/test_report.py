@@ -13,7 +13,6 @@ import pytest
 from rgd.analysis import report as analysis
 from rgd.analysis.asked import EVERYTHING
 from rgd.cli.report import write_report
-from rgd.errors import Unavailable
 from tests.unit.cli.conftest import Rgd
 
 
@@ -76,17 +75,6 @@ def test_the_demo_writes_its_report_the_same_way(
     options = {"master": None, "window_s": None, "asked": EVERYTHING}
     assert ran == [([str(tmp_path / "log")], tmp_path / "report", options)]
     assert "report.html" in capsys.readouterr().out
-
-
-def test_a_missing_java_is_one_line(
-    rgd: Rgd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def run_report(*_: Any, **__: Any) -> object:
-        raise Unavailable("Java 17 or newer is needed; install it")
-
-    monkeypatch.setattr(analysis, "run_report", run_report)
-    outcome = rgd("report", "log", "--out", tmp_path)
-    assert (outcome.code, outcome.err) == (1, "rgd: Java 17 or newer is needed; install it\n")
 
 
 def test_a_log_that_is_not_there_is_refused_by_the_real_analysis(rgd: Rgd, tmp_path: Path) -> None:

@@ -122,13 +122,11 @@ def test_loopback_needs_no_tokens(listen: str) -> None:
         ":7700",
         "host",
         "host:",
-        "host:-1",
         "host:65536",
         "host:٣",
         "::1:7700",
         "[::1]",
         "[x]:1",
-        "a b:1",
         "http://a:1",
     ],
 )
@@ -178,7 +176,6 @@ def test_anything_else_is_no_exchange_url(url: str) -> None:
         ("1.5KiB", 1536),
         ("5 MB", 5_000_000),
         (" 2 kB ", 2000),
-        ("7 B", 7),
     ],
 )
 def test_a_size_is_bytes_with_or_without_a_unit(text: str, size: int) -> None:

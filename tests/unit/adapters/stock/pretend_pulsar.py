@@ -7,10 +7,16 @@ It keeps nothing: a test says each answer.
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
+
+from rgd.adapters.stock.client import StockClient
+from rgd.adapters.stock.reader import StockAdmin
+from rgd.config.settings import ExchangeSettings
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "recorded.json").read_text()
@@ -95,3 +101,13 @@ class PretendPulsar:
         if "location" in said:
             headers["Location"] = said["location"]
         return web.Response(status=said["status"], body=said["body"].encode(), headers=headers)
+
+
+@asynccontextmanager
+async def admin(url: str, **files: Path) -> AsyncIterator[StockAdmin]:
+    """What asks an admin API, with files of the settings."""
+    made = StockAdmin(StockClient(ExchangeSettings(admin_url=url, **files)), "standalone")
+    try:
+        yield made
+    finally:
+        await made.close()

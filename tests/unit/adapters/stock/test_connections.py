@@ -3,28 +3,14 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from rgd.adapters.stock import client
 from rgd.adapters.stock.answers import NAMES
-from rgd.adapters.stock.client import StockClient
-from rgd.adapters.stock.reader import StockAdmin
-from rgd.config.settings import ExchangeSettings
 from rgd.ports.stock import StockDown, StockPolicies, StockRefused
-from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar
-
-
-@asynccontextmanager
-async def admin(url: str, ca_file: Path | None = None) -> AsyncIterator[StockAdmin]:
-    asked = ExchangeSettings(admin_url=url, admin_ca_file=ca_file)
-    made = StockAdmin(StockClient(asked), "standalone")
-    try:
-        yield made
-    finally:
-        await made.close()
+from tests.unit.adapters.stock.pretend_pulsar import PretendPulsar, admin
 
 
 @pytest.fixture
@@ -57,7 +43,7 @@ async def test_certificates_that_changed_are_read_again(
     authority = ssl.create_default_context().get_ca_certs(binary_form=True)[0]
     file.write_text(ssl.DER_cert_to_PEM_cert(authority))
     pulsar.hanging.add("clusters")
-    async with admin(pulsar.url, ca_file=file) as stock:
+    async with admin(pulsar.url, admin_ca_file=file) as stock:
         await stock.read(StockPolicies(), {})
         under_way = asyncio.create_task(stock._client.require("clusters", NAMES))
         while "clusters" not in pulsar.calls:  # noqa: ASYNC110 -- nothing tells

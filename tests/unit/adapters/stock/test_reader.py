@@ -7,35 +7,21 @@ comes of a reading (tests/unit/app/test_policies_stock.py).
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rgd.adapters.stock import client
-from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.parts import UNREACHED_MAX
-from rgd.adapters.stock.reader import StockAdmin
-from rgd.config.settings import ExchangeSettings
 from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
 from rgd.ports.stock import Reading, StockDown, StockPolicies, StockRefused
-from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar
+from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar, admin
 
 EU = "persistent://acme/orders/eu"
 EU_PATH = "persistent/acme/orders/eu"
 #: Longer than any answer of the loopback takes.
 TIMEOUT_S = 30.0
-
-
-@asynccontextmanager
-async def admin(url: str, token_file: Path | None = None) -> AsyncIterator[StockAdmin]:
-    asked = ExchangeSettings(admin_url=url, admin_token_file=token_file)
-    made = StockAdmin(StockClient(asked), "standalone")
-    try:
-        yield made
-    finally:
-        await made.close()
 
 
 async def read(pulsar: PretendPulsar, known: StockPolicies | None = None) -> Reading:
@@ -147,15 +133,12 @@ BAD = [
     pytest.param((404, "text/html", "<html>Not found</html>"), id="a proxy's 404"),
     pytest.param((404, "application/json", '{"message":"Not Found","status":"404"}'), id="jetty"),
     pytest.param((401, "text/html", "Authentication required"), id="401"),
-    pytest.param((403, "application/json", '{"reason":"not allowed"}'), id="403"),
     pytest.param((500, "application/json", '{"reason":"\\n --- An unexpected error"}'), id="500"),
-    pytest.param((503, "text/plain", ""), id="503"),
     pytest.param((200, "application/json", ""), id="empty"),
     pytest.param((204, "", ""), id="204"),
     pytest.param((200, "application/json", "{}"), id="an empty object"),
     pytest.param((200, "application/json", "[1]"), id="numbers"),
     pytest.param((200, "application/json", "[" * 100_000), id="too deep"),
-    pytest.param((200, "application/json", '"gold"'), id="a text"),
 ]
 Bad = tuple[int, str, str]
 
@@ -244,7 +227,7 @@ async def test_many_calls_without_an_answer_end_the_poll(pulsar: PretendPulsar) 
 async def test_a_token_goes_along_and_may_be_changed(pulsar: PretendPulsar, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first\n")
-    async with admin(pulsar.url, token_file=token) as stock:
+    async with admin(pulsar.url, admin_token_file=token) as stock:
         await stock.read(StockPolicies(), {})
         assert pulsar.headers["Authorization"] == "Bearer first"
         token.write_text("second")
@@ -259,7 +242,7 @@ async def test_a_token_that_cannot_be_used_is_an_error_and_never_shown(
     token = tmp_path / "token"
     if content is not None:
         token.write_text(content)
-    async with admin(pulsar.url, token_file=token) as stock:
+    async with admin(pulsar.url, admin_token_file=token) as stock:
         with pytest.raises(StockRefused, match="token"):
             await stock.read(StockPolicies(), {})
     assert pulsar.calls == []
@@ -270,7 +253,7 @@ async def test_a_redirect_to_a_topics_broker_is_followed_with_the_token(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("secret")
-    async with PretendPulsar() as owner, admin(pulsar.url, token_file=token) as stock:
+    async with PretendPulsar() as owner, admin(pulsar.url, admin_token_file=token) as stock:
         owner.say(
             f"{EU_PATH}/publishRate?authoritative=true",
             '{"publishThrottlingRateInMsg":8,"publishThrottlingRateInByte":0}',
