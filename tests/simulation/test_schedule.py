@@ -35,13 +35,6 @@ def test_nobody_asks_for_nothing() -> None:
     assert {messages for _, messages, _ in arrivals} == {1}
 
 
-def test_the_next_stretch_goes_on_where_the_one_before_ended() -> None:
-    # Far more asks than one stretch has.
-    arrivals = counts(Schedule([0], [1000]), 1_000_000, 5)
-    assert len(arrivals) > 4 * 512
-    assert sum(messages for _, messages, _ in arrivals) == pytest.approx(5000, abs=1)
-
-
 def test_poisson_arrivals_have_the_rate_and_the_spread_of_poisson() -> None:
     schedule = Schedule([0, 50 * NS_PER_S, 60 * NS_PER_S], [200, 0, 50])
     arrivals = list(PoissonArrivals(schedule, np.random.default_rng(1)).stream(110 * NS_PER_S))

@@ -36,10 +36,6 @@ def fill(staging: Staging, what: str, *, has_groups: bool) -> None:
     (staging.folder / SUMMARY).write_text('{"groups": []}')
 
 
-def names(out: Path) -> list[str]:
-    return sorted(entry.name for entry in out.iterdir())
-
-
 def parts(place: str) -> list[str]:
     return sorted({name.partition("/")[0] for name in Objects(place).names("")})
 
@@ -75,13 +71,6 @@ def test_a_report_that_fails_leaves_the_former_one(tier_place: str) -> None:
     assert Objects(tier_place).read(PAGE) == b"first"
 
 
-def test_a_first_report_that_fails_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No such file"), staged(tmp_path / "out") as staging:
-        (staging.folder / "report.html").rename(tmp_path / "nowhere")
-
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_full_disk_is_said_of_the_folder(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     with (
@@ -89,7 +78,7 @@ def test_a_full_disk_is_said_of_the_folder(tmp_path: Path) -> None:
         staged(tmp_path / "out"),
     ):
         raise full
-    assert names(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

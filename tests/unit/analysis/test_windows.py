@@ -35,19 +35,6 @@ def test_the_first_burst_of_a_group_is_counted_whole(tmp_path: Path, read_logs: 
     assert units(read_logs(tmp_path).windows()).ravel().tolist() == [50.0]
 
 
-def test_counters_begin_again_with_a_restart(tmp_path: Path, read_logs: ReadLogs) -> None:
-    maker = LogMaker(tmp_path, "broker-1")
-    maker.rounds(2, GOLD)
-    maker.restart(down_ms=3000)
-    maker.rounds(2, GOLD)
-    maker.close()
-
-    windows = read_logs(tmp_path).windows()
-
-    assert units(windows).ravel().tolist() == [70.0] * 4
-    assert (windows.start_ms - START_MS).tolist() == [0, 1000, 5000, 6000]
-
-
 def test_what_is_lost_in_a_long_time_is_left_out_because_its_windows_cost_memory(
     tmp_path: Path, read_logs: ReadLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

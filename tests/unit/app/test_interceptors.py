@@ -19,13 +19,6 @@ class Rack:
         return b"\x7a\x02r7"
 
 
-class Needy:
-    """Cannot be made without arguments."""
-
-    def __init__(self, rack: str) -> None:
-        self.rack = rack
-
-
 class Leaver:
     """Ends whoever makes one."""
 
@@ -77,7 +70,6 @@ def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) ->
     [
         pytest.param("no.such.module.Rack", "No module named", id="no-module"),
         pytest.param(f"{HERE}.Rock", "Rock", id="no-class"),
-        pytest.param(f"{HERE}.Needy", "rack", id="needs-arguments"),
         pytest.param(f"{HERE}.Leaver", "SystemExit: 3", id="ends-the-process"),
         pytest.param(f"{HERE}.Odd", "Malformed", id="no-fields"),
         pytest.param(f"{HERE}.Wordy", "TypeError", id="no-bytes"),

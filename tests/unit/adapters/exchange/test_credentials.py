@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.credentials import check_pem, read_token
-from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.ports.exchange import ExchangeDown
 
 SETTING = "exchange.token_file"
@@ -40,9 +39,3 @@ def test_a_missing_file_a_folder_and_a_fifo_are_reported_at_once(tmp_path: Path)
             read_token(path, SETTING)
         with pytest.raises(ExchangeDown, match=r"exchange\.tls_ca: .*PEM"):
             check_pem(path, "exchange.tls_ca")
-
-
-def test_settings_name_files_and_hold_no_secret(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("the-secret")
-    assert "the-secret" not in repr(PulsarSettings(token_file=file))
