@@ -81,7 +81,10 @@ class Logs:
         return gather(self.stats, **lengths, clocks=self.clocks, within=self.within)
 
 
+ReadLogs = Callable[..., Any]
+
+
 @pytest.fixture
-def read_logs() -> Callable[..., Logs]:
+def read_logs() -> ReadLogs:
     """Read the logs in a folder: `read_logs(tmp_path, window_ms=1000)`."""
     return Logs

@@ -3,10 +3,9 @@
 Not covered: what becomes of the counts of missing records (test_windows).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +15,9 @@ from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.analysis.presence import RoundPart
 from rgd.wire.segment import segment_name
 from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.unit.analysis.conftest import ReadLogs
 
 GOLD = Usage("gold", admitted=10, wanted=20, quota=100)
-
-ReadLogs = Callable[..., Any]
 
 
 def test_early_reports_take_sequences_without_making_a_gap(

@@ -3,7 +3,6 @@
 Not covered: the figures themselves (test_fairness, test_findings), Spark's sorting (tests/integration/spark).
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from rgd.analysis.evaluation import Evaluator
 from rgd.analysis.packets import whole_groups
 from rgd.analysis.scenarios import parse
 from tests.support.log_maker import LogMaker, Usage
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 
 def findings(table: pa.Table, *, pieces_max: int) -> dict[str, dict[str, Any]]:

@@ -3,9 +3,7 @@
 Not covered: the filling itself (tests/property/test_shares_columns.py).
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +13,7 @@ from hypothesis import strategies as st
 from rgd.analysis.fairness import max_min_parts
 from rgd.analysis.row_columns import Floats
 from tests.support.log_maker import Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 
 def log(folder: Path, quota: float | None, *brokers: tuple[float, float]) -> None:

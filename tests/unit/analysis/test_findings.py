@@ -4,15 +4,12 @@ Not covered: the words it is said in (test_wording).
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.log_maker import START_MS, Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 
 def gold(admitted: float, wanted: float, quota: float | None = 100) -> Usage:

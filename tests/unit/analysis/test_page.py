@@ -5,7 +5,6 @@ Not covered: how it looks; tests/integration/spark lets a browser render it.
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from rgd.analysis.tenants import by_tenant
 from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
 from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
+from tests.unit.analysis.conftest import ReadLogs
 
 pytestmark = pytest.mark.slow
-
-ReadLogs = Callable[..., Any]
 
 HOSTILE = "<script>alert('x')</script>&\"https://example.org"
 

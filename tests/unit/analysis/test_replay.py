@@ -4,7 +4,6 @@ Not covered: the rules themselves (tests/property/test_shares.py, tests/simulati
 """
 
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,7 @@ from sim.scenario import Demand, Ground
 from sim.scenarios import SCENARIOS
 from sim.usage_log import write_usage_logs
 from tests.support.log_maker import LogMaker, Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 JOINS = 20
 

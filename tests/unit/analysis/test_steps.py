@@ -3,7 +3,7 @@
 Not covered: whether a count agrees with a clock beside the load, which the demo's verdict has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from rgd.analysis.asked import TimeRange
 from rgd.analysis.steps import Step, find_steps, note_membership
 from rgd.core.policies.model import SharePolicyName
 from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 #: What each broker admitted and wanted, and the quota, for how many rounds.
 Phase = tuple[int, float, Sequence[tuple[float, float]]]

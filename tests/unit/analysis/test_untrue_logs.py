@@ -4,7 +4,6 @@ Segments as daemons write them are read as the report reads them, without Spark.
 Not covered: the same through Spark (tests/integration/spark), the arithmetic of clocks (test_clocks).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from rgd.analysis import log_wording, wording
 from rgd.analysis.asked import TimeRange
 from rgd.analysis.presence import Ending, Silence
 from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.unit.analysis.conftest import ReadLogs
 
 HOUR_MS = 3_600_000
-
-ReadLogs = Callable[..., Any]
 
 #: What each of three brokers does of a quota of 90 under overload, fairly.
 FAIR = Usage("gold", admitted=30, wanted=60, quota=90, share=30)

@@ -3,9 +3,7 @@
 Not covered: Spark's own writing of it (tests/integration/spark).
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,8 +13,7 @@ from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.window_tables import read, write
 from rgd.analysis.windows import Joined
 from tests.support.log_maker import Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 
 @pytest.mark.parametrize("quota", [100.0, None])

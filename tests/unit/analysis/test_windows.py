@@ -3,7 +3,6 @@
 Not covered: what is fair about them (test_fairness).
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,11 +15,9 @@ from hypothesis import strategies as st
 import rgd.analysis.windows
 from rgd.analysis.windows import GroupWindows
 from tests.support.log_maker import START_MS, LogMaker, Usage, log_of
-from tests.unit.analysis.conftest import Logs
+from tests.unit.analysis.conftest import Logs, ReadLogs
 
 GOLD = Usage("gold", admitted=70, wanted=90, quota=100, share=80, admitted_bytes=700)
-
-ReadLogs = Callable[..., Any]
 
 
 def units(windows: GroupWindows, amount: str = "admitted", dimension: str = "messages") -> Any:

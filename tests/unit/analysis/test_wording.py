@@ -3,7 +3,6 @@
 Not covered: how a terminal or a page lays them out.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 from rgd.analysis import figures, what_if_wording, wording
 from rgd.analysis.log_facts import LogFacts
 from tests.support.log_maker import Usage, log_of
-
-ReadLogs = Callable[..., Any]
+from tests.unit.analysis.conftest import ReadLogs
 
 FACTS = LogFacts(
     segments=2,
