@@ -26,14 +26,11 @@ QUOTA = 100
         "pip-82-example": ((10, 50, 30), (11, 55, 33)),
         "saturated-stays": ((80, 20), (80, 20)),
         "saturated-loses-one-to-float32": ((70, 30), (70, 29)),
-        "and-stays-there": ((70, 29), (70, 29)),
         "loses-what-it-truncates": ((80, 80, 80), (33, 33, 33)),
-        "both-over": ((70, 70), (50, 50)),
         "cut-in-proportion": ((120, 60), (66, 33)),
         "idle-is-pinned-at-one": ((100, 0), (100, 1)),
         "all-idle-have-all": ((0, 0), (100, 100)),
         "capped-by-the-even-start": ((50, 5), (90, 9)),
-        "then-nearly-all-of-95": ((90, 5), (94, 5)),
     },
 )
 def test_the_shipped_formula_gives(usage: tuple[int, ...], quotas: tuple[int, ...]) -> None:

@@ -42,14 +42,6 @@ class Wordy(Odd):
         return "r7"
 
 
-class Usurper(Odd):
-    """Returns the index, which is Pulsar's."""
-
-    def intercept(self, timestamp_ms: int | None, index: int | None) -> object:
-        del timestamp_ms, index
-        return b"\x10\x05"
-
-
 class Endless(Odd):
     """Returns more than an entry can take."""
 
@@ -73,7 +65,6 @@ def test_a_class_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(f"{HERE}.Leaver", "SystemExit: 3", id="ends-the-process"),
         pytest.param(f"{HERE}.Odd", "Malformed", id="no-fields"),
         pytest.param(f"{HERE}.Wordy", "TypeError", id="no-bytes"),
-        pytest.param(f"{HERE}.Usurper", "Pulsar's", id="pulsars-fields"),
         pytest.param(f"{HERE}.Endless", "above the limit of 4096", id="too-long"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rgd.cli import main, validate
-from rgd.errors import ConfigError, Fault, RgdError, Unavailable
+from rgd.errors import ConfigError, Fault, RgdError
 from rgd.version import __version__
 from tests.support.log_maker import Usage, log_of
 from tests.unit.cli.conftest import Rgd
@@ -122,7 +122,6 @@ def test_asking_wrongly_is_2(rgd: Rgd, arguments: tuple[str, ...]) -> None:
     ("error", "code", "told"),
     [
         (RgdError("it\nbroke   twice"), 1, "rgd: it broke twice\n"),
-        (Unavailable("it broke twice"), 1, "rgd: it broke twice\n"),
         (
             ConfigError(Fault("a.yaml", "b", "expected c"), Fault("d.yaml", "", "e")),
             2,

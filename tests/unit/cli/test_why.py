@@ -164,7 +164,6 @@ def test_json_is_what_the_daemon_answers(rgd: Rgd, running: RunningDaemon) -> No
         (),
         ("acme",),
         ("acme//eu",),
-        ("acme/or ders",),
         ("persistent://acme/orders",),
         ("acme/orders", "--subscription", "s"),
         ("acme/orders/eu", "--subscription", ""),

@@ -119,7 +119,6 @@ def test_loopback_needs_no_tokens(listen: str) -> None:
     [
         "",
         ":7700",
-        "host",
         "host:",
         "host:65536",
         "host:٣",
@@ -153,9 +152,7 @@ def test_what_pulsar_connects_to_is_an_exchange_url(url: str) -> None:
     "url",
     [
         "",
-        "Embedded",
         "http://h:80",
-        "h:6650",
         "pulsar://",
         "pulsar://a:1,",
         "pulsar://h:x",
@@ -171,7 +168,6 @@ def test_anything_else_is_no_exchange_url(url: str) -> None:
     ("text", "size"),
     [
         ("1024", 1024),
-        ("64 MiB", 64 << 20),
         ("1.5KiB", 1536),
         ("5 MB", 5_000_000),
         (" 2 kB ", 2000),

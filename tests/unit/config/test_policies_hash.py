@@ -40,7 +40,6 @@ def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
         EVERYTHING.replace("dispatch: {messages: 2000}", "dispatch: {bytes: 2000}"),
         EVERYTHING.replace("policy: max-min", "policy: residual"),
         EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: even"),
-        EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
         EVERYTHING.replace("blocked: false", "blocked: true"),
         EVERYTHING.replace("shadow: true", "shadow: false"),
         EVERYTHING.replace("soft: 0.75", "soft: 0.7"),

@@ -63,9 +63,7 @@ async def test_the_brokers_dispatch_limit_is_that_of_the_dynamic_configuration(
     [
         {"body": '{"dispatchThrottlingRateInMsg":"many"}'},
         {"body": '{"dispatchThrottlingRateInMsg":7}'},
-        {"body": "[]"},
         {"status": 403, "body": '{"reason":"Not a superuser"}'},
-        {"status": 500, "body": "{}"},
     ],
 )
 async def test_a_bad_answer_leaves_the_brokers_limit_as_it_is_known(
@@ -137,7 +135,6 @@ BAD = [
     pytest.param((200, "application/json", ""), id="empty"),
     pytest.param((204, "", ""), id="204"),
     pytest.param((200, "application/json", "{}"), id="an empty object"),
-    pytest.param((200, "application/json", "[1]"), id="numbers"),
     pytest.param((200, "application/json", "[" * 100_000), id="too deep"),
 ]
 Bad = tuple[int, str, str]
