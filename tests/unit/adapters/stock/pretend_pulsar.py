@@ -104,7 +104,7 @@ class PretendPulsar:
 
 
 @asynccontextmanager
-async def admin(url: str, **files: Path) -> AsyncIterator[StockAdmin]:
+async def admin(url: str, **files: Any) -> AsyncIterator[StockAdmin]:
     """What asks an admin API, with files of the settings."""
     made = StockAdmin(StockClient(ExchangeSettings(admin_url=url, **files)), "standalone")
     try:
