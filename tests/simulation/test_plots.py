@@ -4,16 +4,15 @@ Not covered: how a picture looks, which somebody has to look at, and the figures
 docs/convergence.md keeps.
 """
 
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from sim.comparison import QUICK, Result, Table, run_of, step_runs, tables
+from sim.comparison import QUICK, Result, Table, run_of, tables
 from sim.convergence import MarkerMissing, find_marks, put, run_all
 from sim.jobs import Journal
-from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
+from sim.plots import draw_run
 from sim.policies import POLICIES
 from sim.scenario import CallerKind
 from sim.scenarios import SCENARIOS
@@ -46,12 +45,6 @@ def test_a_table_is_what_was_written(tmp_path: Path) -> None:
     assert after.groups == ["gold", "si,lver"]
 
 
-def test_those_are_drawn_in_colour_whose_part_moves() -> None:
-    assert picked_brokers(table(brokers=12), 2) == ["broker-0", "broker-1"]
-    # One of those that stay stands for all of them.
-    assert picked_brokers(table(brokers=12), len(COLOURS)) == ["broker-0", "broker-1", "broker-2"]
-
-
 def texts(path: Path) -> list[str]:
     """All text in an SVG."""
     return [node.text or "" for node in ET.parse(path).iter() if node.tag.endswith("text")]
@@ -64,18 +57,6 @@ def test_a_picture_names_the_brokers_at_their_lines_and_stays_the_same(tmp_path:
     assert paths[0].read_bytes() == paths[1].read_bytes()
     said = texts(paths[0])
     assert {"a title", "broker-0", "broker-1", "9 others", "round"} <= set(said)
-
-
-def test_policies_are_drawn_side_by_side(tmp_path: Path) -> None:
-    path = tmp_path / "policies.svg"
-    row = {name: Cell(table(), f"verdict on {name}", [4.0]) for name in ("max-min", "fps")}
-    draw_comparison({"newcomer": row, "swap": row}, path)
-    said = texts(path)
-    assert {"max-min", "fps", "newcomer", "swap"} <= set(said)
-    assert said.count("verdict on fps") == 2
-    # A light background of its own, wherever it is shown.
-    assert "#ffffff" in path.read_text()
-    assert not re.search(r"\d\.\d{3,}\"", path.read_text().split("</defs>")[-1])
 
 
 def result(name: str, rounds: int | None = 1) -> Result:
@@ -118,11 +99,6 @@ def test_what_is_asked_is_what_the_scenarios_ask_of_max_min() -> None:
     assert "**no**" in text
 
 
-def test_pictures_are_of_runs_that_are_in_the_tables() -> None:
-    known = {run for one in tables(QUICK) for run in one.runs}
-    assert {run for row in step_runs(QUICK).values() for run in row.values()} <= known
-
-
 def test_a_table_goes_between_its_marks_and_the_prose_stays() -> None:
     text = "before\n<!-- table steps -->\nold\n<!-- end steps -->\nafter\n"
     new = put(text, "steps", "| a |")
@@ -130,14 +106,6 @@ def test_a_table_goes_between_its_marks_and_the_prose_stays() -> None:
     assert put(new, "steps", "| a |") == new
     with pytest.raises(MarkerMissing):
         find_marks(text, "noise")
-
-
-def test_the_document_has_a_place_for_every_table() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "convergence.md").read_text()
-    for one in tables(QUICK):
-        find_marks(text, one.name)
-    find_marks(text, "model")
-    find_marks(text, "made")
 
 
 def test_runs_that_two_tables_need_are_run_once_and_drawn_from_the_same_run() -> None:
