@@ -66,6 +66,7 @@ class LogMaker:
         period_ms: int = 1000,
         has_broker_metadata: bool = True,
         weight: int = MILLI,
+        clock_ahead_ms: int = 0,
         is_chained: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,7 @@ class LogMaker:
         #: In thousandths.
         self.weight = weight
         #: By how much the wall clock is ahead of `now_ms`, the true time; change it to let it jump.
-        self.clock_ahead_ms = 0
+        self.clock_ahead_ms = clock_ahead_ms
         #: Those whose reports it receives at once, if their rounds are played in between.
         self.peers: list[LogMaker] = []
         self.sequence = 0
