@@ -18,7 +18,7 @@ from rgd.config.log_settings import LogSettings
 from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
 from rgd.storage.manifest import ClosedSegment
-from rgd.storage.objects import RETRIES, Objects
+from rgd.storage.objects import Objects, patient
 
 #: Between two tries of a tier that fails.
 FIRST_PAUSE_S: Final = 1.0
@@ -53,7 +53,7 @@ def log_keeper(
     if log_settings.tier_url is not None:
         tier, url = tier_settings(settings), log_settings.tier_url
         try:
-            uploader = _uploader(folder, url, tier, clock, lambda: log.closed)
+            uploader = _uploader(folder, Objects(url), tier, clock, lambda: log.closed)
         except OSError as error:
             why = f"expected a folder that can be written: {error.strerror}"
             raise ConfigError(Fault(str(folder), "log.dir", why)) from error
@@ -98,21 +98,19 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
         return closed_on_disk(folder, with_last=not is_written(folder))
 
     recover_unless_written(folder)
-    return _uploader(folder, tier_url, settings, SystemClock(), closed, retries=RETRIES)
+    return _uploader(folder, patient(tier_url), settings, SystemClock(), closed)
 
 
 def _uploader(
     folder: Path,
-    tier_url: str,
+    objects: Objects,
     settings: TierSettings,
     clock: SystemClock,
     closed: Callable[[], Sequence[ClosedSegment]],
-    *,
-    retries: int = 0,
 ) -> Uploader:
     parts = TierParts(
-        objects=Objects(tier_url, retries=retries),
-        reading=Objects(tier_url, timeout_s=READ_TIMEOUT_S, connect_timeout_s=READ_TIMEOUT_S),
+        objects=objects,
+        reading=Objects(objects.place, timeout_s=READ_TIMEOUT_S, connect_timeout_s=READ_TIMEOUT_S),
         closed=closed,
         clock=clock.now,
         backoff=Backoff.with_own_dice(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S),

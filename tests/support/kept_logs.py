@@ -32,7 +32,7 @@ class StillLog:
         return tuple(closed_on_disk(self.folder))
 
     @property
-    def first_index(self) -> int:
+    def open_index(self) -> int:
         return min([self.next_index, *(one.first_index for one in list_segments(self.folder))])
 
 

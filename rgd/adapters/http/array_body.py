@@ -78,7 +78,8 @@ class ArrayReader(Generic[_Item]):
             questions: list[_Item | msgspec.Raw] = [*self._decode_many(array)]
         except UNREADABLE:
             return None
-        if self._may_be_large and any(
+        has_room = self._may_be_large and len(array) > OBJECT_BYTES_MAX
+        if has_room and any(
             len(memoryview(item)) > OBJECT_BYTES_MAX for item in _decode_raw(array)
         ):
             return None

@@ -137,11 +137,10 @@ class SegmentedLog:
         return self._trimmer.closed
 
     @property
-    def first_index(self) -> int:
-        """Of the first entry on disk, or of the next one where there is none."""
+    def open_index(self) -> int:
+        """Of the first entry that is in no closed segment, or of the next one where there is none."""
         active = self._appender.active_index
-        first = self.next_index if active is None else active
-        return min([first, *(one.first_index for one in self.closed[:1])])
+        return self.next_index if active is None else active
 
     @property
     def next_index(self) -> int:
