@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from rgd.core.backlog.model import Eviction, Position, Source
+from rgd.core.backlog.model import TIME_MS_MAX, Eviction, Position, Source
 from rgd.ports.metrics import Sample
 from rgd.ports.stock_backlogs import EvictionOutcome, StockBacklogs
 
@@ -46,7 +46,7 @@ class EvictionCarrier:
         self._waiting: dict[_Key, Eviction] = {}
         self._arrived = asyncio.Event()
         #: What was evicted last of each subscription, or would have been: up to which position, and
-        #: before which time (0: any). In the order of first evictions.
+        #: before which time. In the order of first evictions.
         self._done: dict[_Key, tuple[Position, int]] = {}
         self._outcomes: Counter[str] = Counter()
         self._is_failing = False
@@ -121,7 +121,8 @@ class EvictionCarrier:
 
 
 def _target(eviction: Eviction) -> tuple[Position, int]:
-    return eviction.to, eviction.published_before_ms or 0
+    before_ms = eviction.published_before_ms
+    return eviction.to, TIME_MS_MAX if before_ms is None else before_ms
 
 
 def _shown(eviction: Eviction) -> dict[str, str]:

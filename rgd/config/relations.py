@@ -38,16 +38,22 @@ def _is_same_folder(place: str | None, folder: Path) -> bool:
     return found is not None and found.resolve() == folder.resolve()
 
 
+def _is_loopback(address: str) -> bool:
+    return is_loopback(split_address(address)[0])
+
+
 def _has_stock_brokers(dialects: str) -> bool:
     return DialectName.PULSAR in parse_dialects(dialects)
 
 
 #: Waived by `rgd serve --insecure`.
 GUARDED: Final = Relation(
-    ("http.listen", "http.tokens_file"),
-    lambda listen, tokens: tokens is not None or is_loopback(split_address(listen)[0]),
-    "expected a loopback address (127.0.0.1) as long as http.tokens_file is not set; "
-    "set it, or start with --insecure",
+    ("http.listen", "http.probe_listen", "http.tokens_file"),
+    lambda listen, probes, tokens: (
+        tokens is not None or all(map(_is_loopback, (listen, probes or listen)))
+    ),
+    "expected loopback addresses (127.0.0.1) as http.listen and http.probe_listen as long as "
+    "http.tokens_file is not set; set it, or start with --insecure",
 )
 
 RELATIONS: Final = (

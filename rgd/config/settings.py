@@ -182,7 +182,7 @@ class HttpSettings(Section):
     with `rgd serve --insecure`."""
     probe_listen: Address | None = None
     """An additional address that answers `/healthz`, `/readyz` and `/metrics` alone and without TLS: for probes
-    that have no certificate."""
+    that have no certificate. Beyond loopback as `http.listen`."""
     unix_socket: Path | None = None
     """An additional unix socket to listen on."""
     batch_max: Count = Field(default=1000, ge=1, le=1000)

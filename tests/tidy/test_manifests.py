@@ -182,7 +182,7 @@ def test_the_sidecar_of_the_page_is_sound(tmp_path: Path) -> None:
     (sidecar,) = pod["initContainers"]
     environ = {one["name"]: one["value"] for one in sidecar["env"] if "value" in one}
     file = manifests.put_files("base", tmp_path)[CONFIG]
-    settings = load_settings(file, environ, {})
+    settings = load_settings(file, environ, {}, insecure="--insecure" in sidecar["args"])
     assert is_loopback(settings.http.address[0])
     mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
     assert {str(Path(CONFIG).parent), str(Path(GROUPS).parent), STATE} == mounts

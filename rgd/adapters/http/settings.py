@@ -72,9 +72,15 @@ def check(settings: HttpSettings) -> None:
     Raises:
         ConfigError: the address is reachable from other machines, and nobody needs a token.
     """
-    if not (is_loopback(settings.host) or settings.tokens or settings.insecure):
-        expected = (
-            f"{settings.host or 'every address'} is reachable from other machines and no tokens are "
-            "set: listen on 127.0.0.1, or name a file of tokens in http.tokens_file, or say --insecure"
-        )
-        raise ConfigError(Fault(SOURCE, "http.listen", expected))
+    if settings.tokens or settings.insecure:
+        return
+    hosts = {"http.listen": settings.host}
+    if settings.probe_address is not None:
+        hosts["http.probe_listen"] = settings.probe_address[0]
+    for key, host in hosts.items():
+        if not is_loopback(host):
+            expected = (
+                f"{host or 'every address'} is reachable from other machines and no tokens are set: "
+                "listen on 127.0.0.1, or name a file of tokens in http.tokens_file, or say --insecure"
+            )
+            raise ConfigError(Fault(SOURCE, key, expected))

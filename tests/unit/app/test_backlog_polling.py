@@ -91,6 +91,13 @@ async def test_a_position_is_evicted_once_and_counted_once() -> None:
     assert house.figures()["rgd_backlog_evictions_total:done"] == 2
 
 
+async def test_what_is_old_was_evicted_and_then_whatever_its_age_is_more() -> None:
+    house = House(World(TOPICS))
+    for before_ms in (1000, None, 2000):
+        await house.carry_out(eviction(5, before_ms))
+    assert house.world.evicted == [eviction(5, 1000), eviction(5)]
+
+
 @pytest.mark.parametrize(
     "outcome", [EvictionOutcome.FAILED, EvictionOutcome.GONE, EvictionOutcome.PASSED]
 )

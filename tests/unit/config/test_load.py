@@ -102,8 +102,10 @@ def test_a_relation_blames_the_source_that_spoke_last(tmp_path: Path) -> None:
 @pytest.mark.parametrize("listen", ["0.0.0.0:7700", "[::]:7700", "10.1.2.3:1", "gateway:7700"])
 def test_it_needs_tokens_or_the_option_insecure(listen: str) -> None:
     overrides = {"http.listen": listen}
-    [fault] = faults_of(None, {}, overrides)
-    assert "set it, or start with --insecure" in fault
+    for key in ("http.listen", "http.probe_listen"):
+        [fault] = faults_of(None, {}, {key: listen})
+        assert fault.startswith(f"command line: {key}: expected loopback addresses")
+        assert "set it, or start with --insecure" in fault
     assert load_settings(None, {}, overrides, insecure=True).http.listen == listen
     with_tokens = {"RGD_HTTP__TOKENS_FILE": "tokens.yaml"}
     assert load_settings(None, with_tokens, overrides).http.listen == listen

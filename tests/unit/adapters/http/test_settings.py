@@ -10,12 +10,21 @@ from rgd.errors import ConfigError
 PEM = Path("cert.pem")
 
 
-def test_listening_beyond_loopback_without_tokens_is_refused_with_the_remedy() -> None:
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        (HttpSettings(host="0.0.0.0"), "http.listen"),
+        (HttpSettings(probe_address=("0.0.0.0", 7790)), "http.probe_listen"),
+    ],
+)
+def test_listening_beyond_loopback_without_tokens_is_refused_with_the_remedy(
+    settings: HttpSettings, key: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        check(HttpSettings(host="0.0.0.0"))
+        check(settings)
 
     (fault,) = caught.value.faults
-    assert fault.key == "http.listen"
+    assert fault.key == key
     for remedy in ("127.0.0.1", "http.tokens_file", "--insecure"):
         assert remedy in fault.expected
 
