@@ -24,7 +24,7 @@ pytest_plugins = ("tests.support.fixtures",)
 
 #: The first of these tests also pays for fetching and starting its component, once in a run.
 HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
-HEAVY_TIMEOUT_S = 1200
+HEAVY_TIMEOUT_S = 2400
 #: With these, a test is left out of `make check`; `slow` needs nothing but time.
 LEFT_OUT = HEAVY_MARKERS | {"slow"}
 #: What shares the run's Apache Pulsar, or its Spark, is one worker's; tests that start their own are marked `xdist_group`.

@@ -28,7 +28,7 @@ def test_the_demo_judges_each_phase_and_its_log_shows_that_it_was_fair(tmp_path:
         [sys.executable, "-m", "rgd", "demo", "--out", str(out)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1000,
         check=False,
     )
     last = ran.stdout.splitlines()[-1] if ran.stdout else ran.stderr

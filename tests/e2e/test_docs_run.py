@@ -23,7 +23,7 @@ from tests.support.child_processes import start_dying_with_parent
 from tests.support.pages import ROOT, Block, blocks, fits, needs, pages
 from tests.support.pulsar_standalone import SMALL_JVM, ensure_distribution
 
-PAGE_TIMEOUT_S = 540
+PAGE_TIMEOUT_S = 1000
 #: What a block printed that is shown where a page fails.
 PRINTED_CHARS_MAX = 3000
 #: Taken over from this run: where Java is, and what a CI says of itself.

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("image
 BYTES_MAX = 230_000_000
 #: Has a name everywhere, which Spark wants; in the image useradd gives 10001 one.
 NOBODY = 65534
-DONE_S = 300
+DONE_S = 900
 
 
 def test_the_daemon_and_the_report_run_from_what_the_dockerfile_makes(

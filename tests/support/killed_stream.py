@@ -17,7 +17,7 @@ from tests.support.child_processes import start_dying_with_parent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TIMEOUT_S = 300
+TIMEOUT_S = 900
 #: How long a query runs on: some of the later batches.
 LAST_S_MAX = 1.5
 _STREAM = """

@@ -32,7 +32,7 @@ from tests.support.whole_daemon import HttpServer, RgdDaemon, daemon_of
 _Result = TypeVar("_Result")
 
 BROKER = "broker-1"
-UP_S = 60
+UP_S = 300
 #: Short, so that it is soon up.
 ROUND_NS = 20 * NS_PER_MS
 #: Ten seconds of them: a machine that stands still for three rounds is not taken for a daemon that did.

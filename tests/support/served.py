@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.child_processes import end, start_dying_with_parent
 
-UP_S = 60.0
+UP_S = 300.0
 #: Up to what follows: the line may be written in two.
 _LISTENS = re.compile(r"listening=(\S+)\s")
 _LOOK_S = 0.02

@@ -28,7 +28,7 @@ from tests.support.log_maker import START_MS, LogMaker, Usage
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
 #: Of everything here; the machine may be busy.
-TIMEOUT_S = 300
+TIMEOUT_S = 900
 LOOPBACK = "127.0.0.1"
 #: Enough to be in the middle of for seconds.
 SEGMENTS, ROUNDS = 12, 300

@@ -35,6 +35,6 @@ def test_a_script_of_spark_submit_has_one_session_after_the_other(tmp_path: Path
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert (done.returncode, done.stdout) == (0, "3\n4\n"), done.stderr[-2000:]
