@@ -94,7 +94,7 @@ class Parts:
     usage_log: UsageLog
     #: Stores the names of the live peers for the next start; never raises.
     remember: Callable[[tuple[str, ...]], None]
-    #: Hears how long a round took, in seconds.
+    #: Hears how long the end of a round took, in seconds.
     observe_round: Callable[[float], None]
     #: Hears how long a check of all backlogs took, in seconds.
     observe_backlog_check: Callable[[float], None] = nobody_listens
@@ -149,6 +149,8 @@ class Agreeing:
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
+        #: How long the wakes took in which the present round ends.
+        self._ending_ns = 0
         self._is_draining = False
         #: Called when the core has raised: a plane's process ends at once, because its gate goes on.
         self.on_broken: Callable[[str], None] = self._halt
@@ -351,10 +353,14 @@ class Agreeing:
         self._poked.set()
 
     def _wake(self) -> None:
-        sequence, began = self.core.identity.sequence, self.now()
+        publisher, began = self.core.publisher, self.now()
+        round_began = publisher.round_began
         self._handle(Woken(began))
-        if self.core.identity.sequence != sequence:
-            self.parts.observe_round((self.now() - began) / NS_PER_S)
+        self._ending_ns += self.now() - began
+        if publisher.round_began != round_began:
+            self.parts.observe_round(self._ending_ns / NS_PER_S)
+        if not self.core.rounds.is_ending:
+            self._ending_ns = 0
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:

@@ -66,7 +66,8 @@ class Publisher:
         self._of = sources
         self.reports_sent = 0
         self.is_started = False
-        self._round_began = now
+        #: When the last round ended.
+        self.round_began = now
         self.reported_at = Nanos(now - settings.min_interval_ns)
         #: When an early report is due.
         self.early_at: Nanos | None = None
@@ -200,7 +201,7 @@ class Publisher:
         report = Report(
             sender=of.identity.sender,
             sequence=of.identity.next_sequence(shard),
-            period_ns=max(1, now - self._round_began),
+            period_ns=max(1, now - self.round_began),
             rows=rows,
             full=span is not None,
             rows_hash=of.rounds.suppression.hash_of(shard),
@@ -249,7 +250,7 @@ class Publisher:
         record = RoundRecord(
             sender=self._of.identity.sender,
             sequence=self._of.identity.sequence,
-            period_ns=max(1, now - self._round_began),
+            period_ns=max(1, now - self.round_began),
             rows=shown,
             peers=self._of.peers.sequences(),
             isolated=self._of.sharing.mode.is_isolated,
@@ -262,5 +263,5 @@ class Publisher:
             last=last,
             peer_incarnations=self._of.peers.incarnations(),
         )
-        self._round_began = now
+        self.round_began = now
         return reports, record

@@ -1,9 +1,11 @@
-"""A daemon as `rgd serve` builds it: backlogs with their settings, metrics and the check's duration; stock neighbours.
+"""A daemon as `rgd serve` builds it: backlogs with their settings, metrics, durations of checks and rounds; stock neighbours.
 
 The parts are tested where they are (test_backlog_polling.py, test_stock_neighbours.py); a live Pulsar in
 tests/integration/stock.
 """
 
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,21 @@ import pytest
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.config.load import load_settings
 from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import SendStockReport
-from rgd.core.broker.events import Started, Woken
-from rgd.core.policies.model import BacklogAction, BacklogQuota
+from rgd.core.broker.events import PoliciesChanged, Started, Woken
+from rgd.core.buckets.decision import Request
+from rgd.core.policies.model import BacklogAction, BacklogQuota, Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
-from rgd.core.units import NS_PER_S, Pair
+from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
 from tests.support.whole_daemon import RgdDaemon, build
 from tests.unit.core.backlog.topics import report, sub
 
 SIZE = "pulsar_storage_backlog_size"
 AGE = "pulsar_storage_backlog_age_seconds"
 DURATION = "pulsar_storage_backlog_quota_check_duration_seconds_count"
+ROUND = "rgd_round_seconds"
 
 
 def built(folder: Path, section: str = "", **values: Any) -> tuple[RgdDaemon, Exposition]:
@@ -83,6 +89,27 @@ async def test_a_check_is_observed_once_and_topics_are_shown_as_configured(
     assert size.startswith(f"{SIZE}{{{place}") is True
     assert ("topic=" in size) is by_topic
     assert len(await shown(exposition, AGE + "{")) == by_topic
+
+
+async def test_the_end_of_a_round_is_observed_once_with_all_its_wakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, exposition = built(tmp_path)
+    monkeypatch.setattr(daemon.core.rounds, "_bounds", replace(BOUNDS.rounds, piece_rows=1))
+    at = daemon.now()
+    groups = {name: Group(name, Limit(Rates(MILLI))) for name in ("gold", "trial")}
+    for event in (PoliciesChanged(at, PolicySnapshot(groups)), Started(at)):
+        daemon._handle(event)
+    for name in (*groups, *groups):
+        daemon.core.limiter.acquire(Request(group=name), at)
+    for begin, wakes in ((0, 100), (NS_PER_S, 2)):
+        # A reading takes a millisecond, so each wake does; one of the first ones reports early.
+        daemon.now = map(Nanos, count(at + begin, NS_PER_MS)).__next__
+        for _ in range(wakes):
+            daemon._wake()
+    assert daemon.core.publisher.reports_sent == 2
+    assert await shown(exposition, f"{ROUND}_count") == [f"{ROUND}_count 1.0"]
+    assert await shown(exposition, f"{ROUND}_sum") == [f"{ROUND}_sum 0.002"]
 
 
 async def test_with_both_dialects_the_stock_brokers_are_neighbours(tmp_path: Path) -> None:
