@@ -28,9 +28,6 @@ _MESSAGES: Final = "pulsar_subscription_back_log_no_delayed"
 _PRODUCERS: Final = "rgd_storage_backlog_quota_exceeded_producers_total"
 _BROKER_EVICTIONS: Final = "pulsar_broker_storage_backlog_quota_exceeded_evictions_total"
 
-#: Policies that block producers: their excesses are counted under rgd's own name.
-_BLOCKING: Final = (BacklogAction.HOLD, BacklogAction.REFUSE)
-
 
 class BacklogTelemetry:
     """A daemon's figures of backlogs.
@@ -59,7 +56,7 @@ class BacklogTelemetry:
             labels = (self._daemon.cluster, which.value)
             yield Sample(_BROKER_EVICTIONS, labels, store.evicted[which])
             yield Sample("rgd_backlog_evictions_named_total", (which,), store.named[which])
-            for action in _BLOCKING:
+            for action in BacklogAction:
                 exceeded = store.exceeded[which, action]
                 yield Sample("rgd_backlog_quota_exceeded_total", (which, action), exceeded)
             for held in (True, False):
@@ -96,9 +93,8 @@ class BacklogTelemetry:
         for topic, counts in looks.listed(gate, looks.blocked_requests):
             place = (OTHER, OTHER) if topic == OTHER else (namespace_of_topic(topic), topic)
             labels = (cluster, *place) if self._by_topic else (cluster, place[0], "")
-            for (which, is_held), count in counts.items():
-                action = BacklogAction.HOLD if is_held else BacklogAction.REFUSE
-                yield Sample(_PRODUCERS, (*labels, which.value, action.value), count)
+            for of, count in counts.items():
+                yield Sample(_PRODUCERS, (*labels, *of), count)
 
     def _of_namespaces(self, store: BacklogStore) -> Iterator[Sample]:
         cluster = self._daemon.cluster

@@ -6,7 +6,7 @@ from any bucket, and is demand of no group: a larger share would not let it pass
 refused by the level `backlog`, here and for the usage log.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import ItemsView, Iterator
 from itertools import islice
 from typing import Final
@@ -18,6 +18,7 @@ from rgd.core.buckets.decision import Level, Name, OverBacklog
 from rgd.core.buckets.recent_refusals import RecentRefusals
 from rgd.core.buckets.refusal import Asked
 from rgd.core.buckets.throttled import OTHER
+from rgd.core.policies.model import BacklogAction
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos
 
@@ -41,8 +42,8 @@ class BlockedTopics:
         self._recent: dict[str, RecentRefusals] = {}
         #: Blocked requests since the start, by limit and whether the caller was asked to hold.
         self.requests: Counter[tuple[QuotaType, bool]] = Counter()
-        #: The same of each topic, of at most `COUNTED_MAX`; of the further ones under `OTHER`.
-        self.requests_of: dict[str, Counter[tuple[QuotaType, bool]]] = {}
+        #: The same of each topic, by limit and its policy; of at most `COUNTED_MAX`, the further ones under `OTHER`.
+        self.requests_of: dict[str, Counter[tuple[QuotaType, BacklogAction]]] = defaultdict(Counter)
 
     def __len__(self) -> int:
         return len(self._blocked)
@@ -89,7 +90,8 @@ class BlockedTopics:
         topic, why, groups = blocked
         is_held = now < why.held_until
         self.requests[why.quota_type, is_held] += 1
-        self._counts_of(topic)[why.quota_type, is_held] += 1
+        is_counted = topic in self.requests_of or len(self.requests_of) < COUNTED_MAX
+        self.requests_of[topic if is_counted else OTHER][why.quota_type, why.action] += 1
         recent = self._recent.get(topic)
         if recent is None:
             recent = self._recent[topic] = RecentRefusals()
@@ -100,13 +102,6 @@ class BlockedTopics:
             group.refused_bytes[_BACKLOG] += asked.bytes
             group.counters.news.backlogged.add(group.counters.slot)
         return OverBacklog(why.quota_type, is_held, retry_after_ms(why, now))
-
-    def _counts_of(self, topic: str) -> Counter[tuple[QuotaType, bool]]:
-        found = self.requests_of.get(topic)
-        if found is None:
-            kept = topic if len(self.requests_of) < COUNTED_MAX else OTHER
-            found = self.requests_of.setdefault(kept, Counter())
-        return found
 
 
 def retry_after_ms(why: Blocked, now: Nanos) -> int:

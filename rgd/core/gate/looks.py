@@ -5,6 +5,7 @@ data, so it may be asked from another process (`rgd.core.gate.port.Gate.ask`). O
 hundreds of names or groups at most. Longer lists come in pages of a copy (`listed`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
@@ -22,7 +23,7 @@ from rgd.core.gate.local import LocalGate
 from rgd.core.gate.port import Gate
 from rgd.core.leases.leases import LeaseEvent
 from rgd.core.leases.table import Load
-from rgd.core.policies.model import GroupKey, Rates
+from rgd.core.policies.model import BacklogAction, GroupKey, Rates
 from rgd.core.units import Dimension, Kind, Nanos, Pair
 
 #: Entries of a list that come at once.
@@ -296,9 +297,9 @@ def blocked_topics(gate: LocalGate, most: int) -> list[tuple[str, QuotaType]]:
     return [(topic, why.quota_type) for _, (topic, why) in some]
 
 
-def blocked_requests(gate: LocalGate) -> list[tuple[str, dict[tuple[QuotaType, bool], int]]]:
-    """Blocked requests of topics since the start, as `Blocks.requests` has them."""
-    return [(topic, dict(of)) for topic, of in gate.blocked.requests_of.items()]
+def blocked_requests(gate: LocalGate) -> list[tuple[str, Counter[tuple[QuotaType, BacklogAction]]]]:
+    """Blocked requests of topics since the start, by limit and its policy."""
+    return [(topic, of.copy()) for topic, of in gate.blocked.requests_of.items()]
 
 
 def leases(gate: LocalGate) -> LeaseFigures:

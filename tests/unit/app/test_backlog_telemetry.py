@@ -99,8 +99,9 @@ def test_held_and_refused_producers_are_counted_by_topic_quota_type_and_policy(
 ) -> None:
     """PIP-323: "no means to know if it happened, when and how many times"."""
     check(filled(daemon), 1)
-    for _ in range(3):
-        daemon.core.limiter.acquire(Request(namespace=NAMESPACE, topic=US), s(2))
+    # The last one, beyond `backlog.hold_max_s`, is refused; its policy is the same.
+    for at in (2, 2, 60):
+        daemon.core.limiter.acquire(Request(namespace=NAMESPACE, topic=US), s(at))
     counted = {
         labels: value
         for (name, labels), value in figures(daemon, by_topic=by_topic).items()
@@ -119,6 +120,7 @@ def test_the_broker_counts_all_evictions_and_what_blocked_producers(daemon: RgdD
     assert shown[of_broker, ("standalone", "time")] == 0
     exceeded = "rgd_backlog_quota_exceeded_total"
     assert shown[exceeded, ("time", "producer_request_hold")] == 1
+    assert shown[exceeded, ("size", "consumer_backlog_eviction")] == 1
     assert shown[exceeded, ("size", "producer_exception")] == 0
     assert shown["rgd_backlog_refused_total", ("time", "true")] == 1
     assert shown["rgd_backlog_reports_total", ("pushed",)] == 2
