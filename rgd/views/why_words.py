@@ -47,7 +47,7 @@ def verdict(view: _Json) -> str:
     """The one line that answers."""
     name = f"{_name(view)} {view['kind']}"
     if not view["governed"]:
-        return f"{name} is not limited: it is in no group and has no limit of its own"
+        return f"no limit applies to {name}: it is in no group and has none of its own"
     if view["limited_by"] is not None and view["limited_by"]["level"] == "backlog":
         return f"{name} is {_blocked_words(view)}"
     blocking = next((level for level in view["levels"] if level["blocked"]), None)
@@ -128,6 +128,8 @@ def _throttled(counts: _Json | None) -> Iterator[str]:
 
 def remarks(view: _Json) -> Iterator[str]:
     """What else a reader should know."""
+    if not view["governed"]:
+        yield "it passes, unless http.ungoverned is deny; while no policies are known, policies.unknown decides"
     states = {level["state"] for level in view["levels"]} & _STATES.keys()
     for state in sorted(states):
         yield f"shares are {_STATES[state]}"

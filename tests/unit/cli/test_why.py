@@ -115,10 +115,12 @@ def test_a_soft_limit_is_named_with_its_rate_and_what_went_beyond_it(
     )
 
 
-def test_a_name_without_limits_is_reported_as_free(rgd: Rgd, running: RunningDaemon) -> None:
-    assert told(rgd, "other/free") == [
-        "other/free publish is not limited: it is in no group and has no limit of its own"
-    ]
+def test_a_name_without_limits_is_reported_with_what_decides_instead(
+    rgd: Rgd, running: RunningDaemon
+) -> None:
+    verdict, _, remark = told(rgd, "other/free")
+    assert verdict.startswith("no limit applies to other/free publish: ")
+    assert remark.startswith("it passes, unless http.ungoverned is deny; ")
 
 
 def test_a_blocked_group_is_the_verdict(rgd: Rgd, running: RunningDaemon) -> None:
@@ -135,7 +137,7 @@ def test_a_shadow_cuts_nothing_and_is_reported(rgd: Rgd, running: RunningDaemon)
 
 def test_a_group_that_is_missing_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     lines = told(rgd, "acme/lost")
-    assert "is not limited" in lines[0]
+    assert lines[0].startswith("no limit applies to acme/lost publish: ")
     assert (
         "namespace acme/lost is attached to group nobody, which does not exist: it limits nothing"
         in lines
