@@ -30,7 +30,7 @@ from rgd.adapters.http.answers import (
 )
 from rgd.adapters.http.bodies import AcquireBody, Count, NamedBody, Ordinal
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
-from rgd.adapters.http.errors import BadBody
+from rgd.adapters.http.errors import BadBody, NotGoverned, reply_to
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.strict import QueryReader
 from rgd.adapters.http.usual import GRANT_HEADERS, REFUSAL_HEADERS
@@ -41,7 +41,7 @@ from rgd.ports.door import Scope
 PATH: Final = "/v1/check"
 
 #: The statuses of refusals: what `deny` replaces.
-_REFUSALS: Final = frozenset((413, 429, 503))
+_REFUSALS: Final = frozenset((403, 413, 429, 503))
 
 
 class CheckQuery(NamedBody, forbid_unknown_fields=True):
@@ -108,7 +108,10 @@ class Check:
             messages=query.messages,
             bytes=query.bytes,
         )
-        reply = self._reply_to(asked)
+        try:
+            reply = self._reply_to(asked)
+        except NotGoverned as refused:
+            reply = reply_to(refused)
         if query.headers and reply.status == HTTPStatus.OK:
             return self._with_limit(reply, name_of(asked))
         if query.deny is UNSET or reply.status not in _REFUSALS:

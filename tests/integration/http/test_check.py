@@ -99,8 +99,9 @@ async def test_a_grant_has_the_headers_of_the_limit_nearest_to_refusing(tmp_path
 
 async def test_a_name_without_limits_is_refused_if_it_has_to_have_one() -> None:
     async with open_door(HttpSettings(port=0, ungoverned=Ungoverned.DENY)) as door:
-        answer = await door.call("GET", f"{CHECK}?tenant=nobody&namespace=x")
-        assert answer.status == 403
+        for deny, status in (("", 403), ("&deny=429", 429)):
+            answer = await door.call("GET", f"{CHECK}?tenant=nobody&namespace=x{deny}")
+            assert (answer.status, "http.ungoverned" in answer.reason) == (status, True)
 
 
 async def test_neighbouring_paths_are_no_check(door: Door) -> None:
