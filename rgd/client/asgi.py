@@ -1,6 +1,6 @@
 """ASGI middleware (Starlette, FastAPI, Django, Quart): asks before a request reaches the application.
 
-A refused request is answered 429 with `Retry-After` and never reaches it. What is no HTTP request (lifespan, websocket)
+A refused request never reaches it; `web_answers` says what is answered. What is no HTTP request (lifespan, websocket)
 passes. It imports no framework.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rgd.client.answers import Answer
 from rgd.client.client import Limiter
-from rgd.client.web_answers import length_of, refusal
+from rgd.client.web_answers import ask, refusal
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -36,8 +36,8 @@ class LimitedApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limiter = self._limiter_of(scope) if scope["type"] == "http" else None
         if limiter is not None:
-            size = length_of(dict(scope["headers"]).get(b"content-length", b""))
-            answer = await limiter.acquire(1, size, wait_s=self._wait_s)
+            size = dict(scope["headers"]).get(b"content-length", b"")
+            answer = await ask(limiter, size, self._wait_s)
             if not answer.granted:
                 await _refuse(send, answer)
                 return
@@ -45,7 +45,7 @@ class LimitedApp:
 
 
 async def _refuse(send: Send, answer: Answer) -> None:
-    headers, body = refusal(answer)
+    status, headers, body = refusal(answer)
     written = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": 429, "headers": written})
+    await send({"type": "http.response.start", "status": status, "headers": written})
     await send({"type": "http.response.body", "body": body})

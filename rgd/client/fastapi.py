@@ -1,4 +1,4 @@
-"""A dependency for FastAPI: asks before a path operation runs; a refused request is answered 429.
+"""A dependency for FastAPI: asks before a path operation runs; `web_answers` says what a refused request is answered.
 
     @app.post("/orders", dependencies=[Depends(limited(limiter_of))])
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import HTTPException, Request
 
 from rgd.client.client import Limiter
-from rgd.client.web_answers import length_of, reason_of, wait_s_of
+from rgd.client.web_answers import ask, reason_of, refusal
 
 
 def limited(
@@ -26,10 +26,9 @@ def limited(
     async def dependency(request: Request) -> None:
         limiter = limiter_of(request)
         if limiter is not None:
-            size = length_of(request.headers.get("Content-Length", ""))
-            answer = await limiter.acquire(1, size, wait_s=wait_s)
+            answer = await ask(limiter, request.headers.get("Content-Length", ""), wait_s)
             if not answer.granted:
-                headers = {"Retry-After": str(wait_s_of(answer))}
-                raise HTTPException(429, reason_of(answer), headers)
+                status, headers, _ = refusal(answer)
+                raise HTTPException(status, reason_of(answer), headers)
 
     return dependency

@@ -60,6 +60,7 @@ class AskingProducer:
 
         Raises:
             Limited: a limit refused it.
+            QuestionRefused: it is more than could ever be granted (413), or the name or the token is at fault.
         """
         answer = self._ask(content)
         try:
@@ -72,7 +73,7 @@ class AskingProducer:
         """Send; the callback is told the result and the message's id.
 
         Raises:
-            Limited: a limit refused it; the callback is not called.
+            Limited, QuestionRefused: as of `send`; the callback is not called.
         """
         answer = self._ask(content)
 

@@ -1,4 +1,4 @@
-"""Middleware for aiohttp's server: asks before a request reaches its handler; a refused one is answered 429."""
+"""Middleware for aiohttp's server: asks before a request reaches its handler; `web_answers` answers a refused one."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from rgd.client.client import Limiter
-from rgd.client.web_answers import length_of, refusal
+from rgd.client.web_answers import ask, refusal
 
 
 def limited(
@@ -23,11 +23,10 @@ def limited(
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         limiter = limiter_of(request)
         if limiter is not None:
-            size = length_of(request.headers.get("Content-Length", ""))
-            answer = await limiter.acquire(1, size, wait_s=wait_s)
+            answer = await ask(limiter, request.headers.get("Content-Length", ""), wait_s)
             if not answer.granted:
-                headers, body = refusal(answer)
-                return web.Response(status=429, headers=headers, body=body)
+                status, headers, body = refusal(answer)
+                return web.Response(status=status, headers=headers, body=body)
         return await handler(request)
 
     return middleware

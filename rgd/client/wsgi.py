@@ -1,15 +1,16 @@
 """WSGI middleware (Flask, Django, Bottle): asks before a request reaches the application.
 
-A refused request is answered 429 with `Retry-After` and never reaches it. It imports no framework. Any number of
+A refused request never reaches it; `web_answers` says what is answered. It imports no framework. Any number of
 threads of a server may use it; a server that forks opens a client in each process.
 """
 
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication
 
 from rgd.client.blocking import BlockingLimiter
-from rgd.client.web_answers import length_of, refusal
+from rgd.client.web_answers import ask_blocking, refusal
 
 Environ = dict[str, Any]
 
@@ -37,11 +38,10 @@ class LimitedApp:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         limiter = self._limiter_of(environ)
         if limiter is not None:
-            size = length_of(environ.get("CONTENT_LENGTH", ""))
-            answer = limiter.acquire(1, size, wait_s=self._wait_s)
+            answer = ask_blocking(limiter, environ.get("CONTENT_LENGTH", ""), self._wait_s)
             if not answer.granted:
-                headers, body = refusal(answer)
+                status, headers, body = refusal(answer)
                 headers["Content-Length"] = str(len(body))
-                start_response("429 Too Many Requests", [*headers.items()])
+                start_response(f"{status} {HTTPStatus(status).phrase}", [*headers.items()])
                 return [body]
         return self._app(environ, start_response)

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import pytest
@@ -13,7 +13,9 @@ from aiohttp import ClientSession, web
 from rgd.client import BlockingClient, BlockingLimiter, Client, ClientSettings, Limiter, Name, wsgi
 from rgd.client import fastapi as of_fastapi
 from rgd.client.asgi import LimitedApp, Receive, Scope, Send
+from rgd.client.errors import QuestionRefused
 from rgd.client.web import limited
+from rgd.client.web_answers import ask, refusal
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.support.running_daemon import RunningDaemon, running_daemon
@@ -21,6 +23,8 @@ from tests.support.running_daemon import RunningDaemon, running_daemon
 #: Per second; a request is 100 bytes.
 BYTES = 100
 LARGE = 900
+#: More than could ever be granted.
+HUGE = 90_000
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +190,24 @@ def test_an_application_sees_only_what_was_granted(settings: ClientSettings, ser
             session.post(f"{url}/{path}", data=b"x" * LARGE)
             for path in ("limited", "limited", "limited", "free")
         ]
+        huge = session.post(f"{url}/limited", data=b"x" * HUGE)
     refused = [is_refusal(one.status_code, one.headers, one.content) for one in answers]
     assert refused[0] is refused[3] is False
     assert any(refused)
     assert reached == ["limited"] * refused[:3].count(False) + ["free"]
+    assert (huge.status_code, "retry-after" in huge.headers) == (413, False)
+    assert ": expected at most " in huge.text
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+async def test_a_name_or_token_at_fault_is_raised_and_a_refused_name_answered(status: int) -> None:
+    class Refusing(Limiter):
+        async def acquire(self, *_: Any, **__: Any) -> Any:
+            raise QuestionRefused(status, "why")
+
+    limiter = Refusing(Client(ClientSettings(when_away="open")), Name("acme", "web"), None)
+    with nullcontext() if status == 403 else pytest.raises(QuestionRefused):
+        assert refusal(await ask(limiter, "", 0.0))[::2] == (403, b'{"reason": "why"}')
 
 
 async def test_what_is_no_http_request_passes_asgi(settings: ClientSettings) -> None:
