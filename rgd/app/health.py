@@ -10,6 +10,11 @@ from rgd.core.policies.model import OnUnknown
 from rgd.ports.answers import Health
 
 
+def never_reached(broker: Broker) -> bool:
+    """Whether it grants from the floor because it waited for the exchange in vain since its start."""
+    return broker.mode is Mode.STARTING and broker.is_past_start and not broker.resumes
+
+
 def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Health:
     """Whether shares are known, and what is degraded."""
     if is_draining:
@@ -29,6 +34,6 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
         degraded.append(f"policies differ from those of {names}")
     if not broker.is_past_start:
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))
-    if broker.mode is Mode.STARTING and not broker.resumes:
+    if never_reached(broker):
         degraded.append("exchange never reached: granting from the floor")
     return Health(ready=unknown is not OnUnknown.DENY, degraded=tuple(degraded))

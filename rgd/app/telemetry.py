@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import repeat
 
 from rgd.app.daemon import Agreeing
+from rgd.app.health import never_reached
 from rgd.app.process import BUILD
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.gate import looks
@@ -90,7 +91,7 @@ class Telemetry:
         yield Sample("rgd_group_slots_unknown", (), core.index.unknown)
         yield Sample("rgd_group_slots_refused_total", (), core.index.refused)
         yield Sample("rgd_groups_without_slot", (), core.sharing.slotless)
-        yield Sample("rgd_isolated", (), core.mode.is_isolated)
+        yield Sample("rgd_isolated", (), core.mode.is_isolated or never_reached(core))
         yield Sample("rgd_name_conflict", (), core.name.is_contested(now))
         yield Sample("rgd_weights_bounded_total", (), core.membership.weights_bounded)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.membership.differing))

@@ -143,7 +143,7 @@ async def policies_were_never_known(scene: Scene) -> None:
     await scene.start(groups="")
     refused = "rgd_policies_unknown_refused_total"
     await scene.broken(lambda page: page[refused] > 0, ask=True)
-    await scene.broken(lambda page: page[refused] > 100, ask=True)
+    await scene.broken(lambda page: page[refused] > 100 and page["rgd_isolated"] == 1, ask=True)
 
 
 async def daemons_have_other_files(scene: Scene) -> None:
@@ -290,7 +290,7 @@ FAULTS: dict[Fault, set[str]] = {
     the_exchange_ends: {"RgdIsolated", "RgdPoliciesOld", "RgdDegraded"},
     policies_were_never_known: {
         *("RgdNotReady", "RgdPoliciesUnknown", "RgdServerErrors"),
-        *("RgdPoliciesOld", "RgdDegraded"),
+        *("RgdPoliciesOld", "RgdDegraded", "RgdIsolated"),
     },
     daemons_have_other_files: {"RgdPoliciesDiffer", "RgdDegraded"},
     a_name_is_taken: {"RgdNameConflict"},
