@@ -6,7 +6,7 @@ Not covered: leases (tests/property/test_client.py), the core's own rules (tests
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,23 +177,17 @@ async def test_who_leaves_in_the_turn_of_his_answer_gets_no_grant(
             assert client.count().settled_messages == 7
 
 
-def test_a_closed_client_says_so(running: RunningDaemon) -> None:
-    closed = BlockingClient(settings_of(running.url))
-    with closed:
-        closed.limiter(ORDERS).acquire()
+async def test_a_closed_client_says_so(running: RunningDaemon) -> None:
+    settings = settings_of(running.url)
+    blocking, client = BlockingClient(settings), Client(settings)
+    with blocking:
+        blocking.limiter(ORDERS).acquire()
     with pytest.raises(ClientClosed):
-        closed.limiter(ORDERS).acquire()
-
-    async def late() -> Awaitable[Answer]:
-        async with Client(settings_of(running.url)) as client:
-            pass
-        return client.ask(Question(ORDERS))
-
-    async def ask_late() -> None:
-        await (await late())
-
+        blocking.limiter(ORDERS).acquire()
+    async with client:
+        pass
     with pytest.raises(ClientClosed):
-        asyncio.run(ask_late())
+        await client.ask(Question(ORDERS))
 
 
 @pytest.mark.parametrize(

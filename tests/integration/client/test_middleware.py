@@ -100,15 +100,12 @@ def django(settings: ClientSettings, reached: list[str]) -> Iterator[str]:
 
 @contextmanager
 def fastapi(settings: ClientSettings, reached: list[str]) -> Iterator[str]:
-    from fastapi import Depends, Request
+    from fastapi import Depends
 
     client = Client(settings)
     limiter = client.limiter(Name("acme", "fastapi"))
-
-    def limiter_of(request: Request) -> Limiter | None:
-        return None if request.url.path == "/free" else limiter
-
-    app = fastapi_app(client, reached, [Depends(of_fastapi.limited(limiter_of))])
+    limits = of_fastapi.limited(lambda request: None if request.url.path == "/free" else limiter)
+    app = fastapi_app(client, reached, [Depends(limits)])
     with uvicorn_serves(app) as url:
         yield url
 
@@ -117,11 +114,9 @@ def fastapi(settings: ClientSettings, reached: list[str]) -> Iterator[str]:
 def asgi(settings: ClientSettings, reached: list[str]) -> Iterator[str]:
     client = Client(settings)
     limiter = client.limiter(Name("acme", "asgi"))
-
-    def limiter_of(scope: Scope) -> Limiter | None:
-        return None if scope["path"] == "/free" else limiter
-
-    with uvicorn_serves(LimitedApp(fastapi_app(client, reached, []), limiter_of)) as url:
+    app = fastapi_app(client, reached, [])
+    limits = LimitedApp(app, lambda scope: None if scope["path"] == "/free" else limiter)
+    with uvicorn_serves(limits) as url:
         yield url
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from rgd.client import Client, ClientSettings, Name, Source
 from rgd.client.answers import AMOUNT_MAX
@@ -28,14 +29,8 @@ async def server(handler: Handler) -> AsyncIterator[str]:
     """A server that answers everything alike; its URL."""
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as made:
+        yield f"http://127.0.0.1:{made.port}"
 
 
 def settings_of(url: str) -> ClientSettings:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
@@ -40,16 +41,13 @@ class PretendPulsar:
         self.hanging: set[str] = set()
         self.cut: set[str] = set()
         self.url = ""
-        self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._server = TestServer(app)
+        await self._server.start_server(shutdown_timeout=0.1)
+        self.url = f"http://127.0.0.1:{self._server.port}"
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
@@ -57,9 +55,7 @@ class PretendPulsar:
 
     async def stop(self) -> None:
         """Close the port: from now on calls are refused."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._server.close()
 
     def say(
         self,
