@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import BaseTestServer, TestServer
 
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, open_door
@@ -41,7 +42,7 @@ http {{
 
 
 @pytest.fixture
-async def behind() -> AsyncIterator[tuple[web.TCPSite, list[str]]]:
+async def behind() -> AsyncIterator[tuple[BaseTestServer, list[str]]]:
     """What nginx protects; tells who came through."""
     seen: list[str] = []
 
@@ -51,12 +52,8 @@ async def behind() -> AsyncIterator[tuple[web.TCPSite, list[str]]]:
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    yield site, seen
-    await runner.cleanup()
+    async with TestServer(app) as site:
+        yield site, seen
 
 
 def snippets() -> list[str]:
@@ -65,14 +62,16 @@ def snippets() -> list[str]:
 
 
 @pytest.fixture
-def socket(door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path) -> Iterator[Path]:
+def socket(door: Door, behind: tuple[BaseTestServer, list[str]], tmp_path: Path) -> Iterator[Path]:
     """Where an nginx listens that asks the door; it runs until the test ends."""
     with run_nginx(snippets()[0], door.server.port, behind[0], tmp_path) as listening:
         yield listening
 
 
 @contextmanager
-def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path) -> Iterator[Path]:
+def run_nginx(
+    snippet: str, port: int | None, site: BaseTestServer, tmp_path: Path
+) -> Iterator[Path]:
     """Where an nginx with this configuration listens.
 
     Args:
@@ -83,10 +82,9 @@ def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path)
     """
     nginx = components.nginx()
     listening = tmp_path / "nginx.sock"
-    site_port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
     servers = (
         snippet.replace("127.0.0.1:7700", f"127.0.0.1:{port}")
-        .replace("127.0.0.1:8081", f"127.0.0.1:{site_port}")
+        .replace("127.0.0.1:8081", f"127.0.0.1:{site.port}")
         .replace("listen 8080", f"listen unix:{listening}")
         .replace("namespace=orders", "namespace=trial")
     )
@@ -103,7 +101,7 @@ def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path)
 
 
 async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
-    door: Door, behind: tuple[web.TCPSite, list[str]], socket: Path
+    door: Door, behind: tuple[BaseTestServer, list[str]], socket: Path
 ) -> None:
     seen = behind[1]
     async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:
@@ -130,7 +128,7 @@ async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
     [pytest.param(False, 500, id="closed"), pytest.param(True, 200, id="open")],
 )
 async def test_without_a_daemon_nginx_does_what_the_page_says(
-    behind: tuple[web.TCPSite, list[str]], tmp_path: Path, *, is_open: bool, status: int
+    behind: tuple[BaseTestServer, list[str]], tmp_path: Path, *, is_open: bool, status: int
 ) -> None:
     configuration, lines, _ = snippets()
     if is_open:
@@ -153,7 +151,7 @@ async def test_without_a_daemon_nginx_does_what_the_page_says(
 
 
 async def test_nginx_takes_the_names_from_the_request(
-    door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path
+    door: Door, behind: tuple[BaseTestServer, list[str]], tmp_path: Path
 ) -> None:
     """And callers can neither take another's name nor ask for less."""
     with run_nginx(snippets()[2], door.server.port, behind[0], tmp_path) as listening:

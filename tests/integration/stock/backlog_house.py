@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import pulsar
 from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
 
 from rgd.adapters.exchange.pulsar_log import client_log
 from rgd.app.backlog_polling import BacklogPoller
@@ -62,16 +63,14 @@ class BlankingProxy:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._pass_on)
         self._session = ClientSession()
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._server = TestServer(app)
+        await self._server.start_server(shutdown_timeout=0.1)
+        self.url = f"http://127.0.0.1:{self._server.port}"
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
         await self._session.close()
-        await self._runner.cleanup()
+        await self._server.close()
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         self.calls.append((request.method, request.raw_path))
