@@ -55,9 +55,8 @@ async def pushed(running: RunningDaemon, topic: str) -> None:
 
 
 async def explained(running: RunningDaemon, topic: str) -> Any:
-    return (
-        await call(running, "GET", f"/v1/explain?tenant=acme&namespace=orders&topic={topic}")
-    ).json
+    path = f"/v1/explain?tenant=acme&namespace=orders&topic={topic}"
+    return (await call(running, "GET", path)).json
 
 
 async def test_a_held_topic_is_explained(running: RunningDaemon) -> None:
@@ -89,9 +88,8 @@ async def test_a_refused_topic_is_explained(running: RunningDaemon) -> None:
     await pushed(running, "old")
     view = await explained(running, "old")
     assert view["limited_by"] == {"level": "backlog", "group": None, "dimension": None}
-    assert re.search(
-        r"refused: its backlog exceeds its quota, 1.. s of 60 s \(time\)", verdict(view)
-    )
+    refused = r"refused: its backlog exceeds its quota, 1.. s of 60 s \(time\)"
+    assert re.search(refused, verdict(view))
 
 
 async def test_an_eviction_is_explained_and_limits_nothing(running: RunningDaemon) -> None:

@@ -6,7 +6,6 @@ Not covered: a real gateway (test_check_nginx.py); the decision (tests/unit/core
 import asyncio
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
@@ -14,7 +13,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Pair
 from rgd.ports.door import Ungoverned
-from tests.integration.http.door import Door, open_door, read_answer
+from tests.integration.http.door import Answer, Door, call, open_door, read_answer
 from tests.support.running_daemon import running_daemon
 
 CHECK = "/v1/check"
@@ -59,34 +58,32 @@ async def test_a_caller_cannot_ask_beside_its_gateway(door: Door) -> None:
     assert (await door.call("GET", below, headers=HEADERS)).status == 429
 
 
+def limits_of(answer: Answer) -> dict[str, str]:
+    return {name: text for name, text in answer.headers.items() if "Rate" in name}
+
+
 async def test_a_grant_has_the_headers_of_the_limit_nearest_to_refusing(tmp_path: Path) -> None:
     # Of 10,000 bytes in the bucket a tenth is left, of 1,000 messages nearly all.
     limit = Limit(Rates(rate_of(4000), rate_of(40_000)))
     attached = Attachments(namespaces={"acme/orders": "gold"})
     policies = PolicySnapshot({"gold": Group("gold", limit)}, attached)
     with running_daemon(tmp_path, policies) as daemon:
-        url = f"{daemon.url}{CHECK}?tenant=acme&headers=1&namespace"
-        async with aiohttp.ClientSession() as session:
-
-            async def told(name: str) -> tuple[int, dict[str, str]]:
-                async with session.get(f"{url}={name}") as answer:
-                    limits = {name: text for name, text in answer.headers.items() if "Rate" in name}
-                    return answer.status, limits
-
-            status, limits = await told("orders&messages=10&bytes=9000")
-            left = limits["RateLimit-Remaining"]
-            assert (status, limits) == (
-                200,
-                {
-                    "RateLimit-Policy": '"gold/publish/bytes";q=40000;qu="content-bytes";w=1',
-                    "RateLimit": f'"gold/publish/bytes";r={left};t=1',
-                    "RateLimit-Limit": "40000",
-                    "RateLimit-Remaining": left,
-                    "RateLimit-Reset": "1",
-                },
-            )
-            assert 1000 <= int(left) < 10_000
-            assert await told("nobodys") == (200, {})
+        path = f"{CHECK}?tenant=acme&headers=1&namespace"
+        granted = await call(daemon, "GET", f"{path}=orders&messages=10&bytes=9000")
+        nobodys = await call(daemon, "GET", f"{path}=nobodys")
+    left = granted.headers["RateLimit-Remaining"]
+    assert (granted.status, limits_of(granted)) == (
+        200,
+        {
+            "RateLimit-Policy": '"gold/publish/bytes";q=40000;qu="content-bytes";w=1',
+            "RateLimit": f'"gold/publish/bytes";r={left};t=1',
+            "RateLimit-Limit": "40000",
+            "RateLimit-Remaining": left,
+            "RateLimit-Reset": "1",
+        },
+    )
+    assert 1000 <= int(left) < 10_000
+    assert (nobodys.status, limits_of(nobodys)) == (200, {})
 
 
 async def test_a_name_without_limits_is_refused_if_it_has_to_have_one() -> None:

@@ -90,13 +90,11 @@ async def test_a_check_is_observed_once_and_topics_are_shown_as_configured(
     assert len(await shown(exposition, AGE + "{")) == by_topic
 
 
-def test_the_end_of_a_round_is_observed_once_with_all_its_wakes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_round_is_observed_once_with_all_its_wakes(tmp_path: Path) -> None:
     daemon, _ = built(tmp_path)
     ends: list[float] = []
     daemon.parts = replace(daemon.parts, observe_round=ends.append)
-    monkeypatch.setattr(daemon.core.rounds, "_bounds", replace(BOUNDS.rounds, piece_rows=1))
+    daemon.core.rounds._bounds = replace(BOUNDS.rounds, piece_rows=1)
     at = daemon.now()
     groups = {name: Group(name, Limit(Rates(MILLI))) for name in ("gold", "trial")}
     for event in (PoliciesChanged(at, PolicySnapshot(groups)), Started(at)):

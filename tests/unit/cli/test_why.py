@@ -115,9 +115,7 @@ def test_a_soft_limit_is_named_with_its_rate_and_what_went_beyond_it(
     )
 
 
-def test_a_name_without_limits_is_reported_with_what_decides_instead(
-    rgd: Rgd, running: RunningDaemon
-) -> None:
+def test_a_name_without_limits_is_told_what_decides(rgd: Rgd, running: RunningDaemon) -> None:
     verdict, _, remark = told(rgd, "other/free")
     assert verdict.startswith("no limit applies to other/free publish: ")
     assert remark.startswith("it passes, unless http.ungoverned is deny; ")
@@ -138,10 +136,10 @@ def test_a_shadow_cuts_nothing_and_is_reported(rgd: Rgd, running: RunningDaemon)
 def test_a_group_that_is_missing_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     lines = told(rgd, "acme/lost")
     assert lines[0].startswith("no limit applies to acme/lost publish: ")
-    assert (
+    missing = (
         "namespace acme/lost is attached to group nobody, which does not exist: it limits nothing"
-        in lines
     )
+    assert missing in lines
 
 
 def test_a_divided_share_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
@@ -229,18 +227,10 @@ def test_every_level_that_lowered_a_subscriptions_reads_is_named(
     rgd: Rgd, running: RunningDaemon
 ) -> None:
     topic = "persistent://acme/read/eu"
-    read = Request(
-        Kind.DISPATCH,
-        100,
-        400,
-        namespace="acme/read",
-        topic=topic,
-        subscription="audit",
-        partial=True,
-    )
+    read = Request(Kind.DISPATCH, 100, 400, namespace="acme/read", topic=topic)
     words = ("acme/read/eu", "--kind", "dispatch", "--subscription", "audit")
     assert not [line for line in told(rgd, *words) if "its reads were lowered" in line]
-    running.ask(read)
+    running.ask(read._replace(subscription="audit", partial=True))
     [line] = [line for line in told(rgd, *words) if "its reads were lowered" in line]
     # At a tenth a second a full bucket has one of each.
     assert line.startswith(
