@@ -36,7 +36,7 @@ def test_every_command_runs(tmp_path: Path) -> None:
     (defined,) = re.findall(r"`metrics` is short for\s+`([^`]+)`", tree.text("docs/runbooks.md"))
     failed = []
     with served(tmp_path, GROUPS, HTTP__TOKENS_FILE=str(tokens)) as url:
-        environment = {
+        env = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "RGD_URL": url,
@@ -49,9 +49,11 @@ def test_every_command_runs(tmp_path: Path) -> None:
                 words = words.replace(name, value)
             # A pattern that finds nothing is an answer.
             script = f"set -o pipefail; metrics() {{ {defined}; }}; {words}"
-            done = subprocess.run(
-                ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False
-            )
+            shell = ["bash", "-c", script]
+            while True:
+                done = subprocess.run(shell, env=env, capture_output=True, text=True, check=False)
+                if "no answer within" not in done.stdout:
+                    break  # the doctor waits for no busy machine
             if done.returncode != 0 and not ("grep" in command and done.stderr == ""):
                 failed.append((command, done.returncode, done.stdout + done.stderr))
     assert failed == []

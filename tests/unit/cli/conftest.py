@@ -26,7 +26,9 @@ Rgd = Callable[..., Outcome]
 
 @pytest.fixture
 def rgd(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rgd:
-    """Run `rgd ARGUMENT...`."""
+    """Run `rgd ARGUMENT...`; the doctor waits for checks and daemons as a busy machine needs it."""
+    monkeypatch.setattr("rgd.app.doctor.findings.CHECK_S", 60.0)
+    monkeypatch.setattr("rgd.app.doctor.running.DAEMON_S", 60.0)
 
     def command(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["rgd", *map(str, arguments)])
