@@ -8,10 +8,12 @@ import sys
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from tests.contract.exchange.backends import PATIENT
 
 
 async def main(url: str) -> None:
-    member, table = PulsarExchange(url), PulsarPolicyStore(url)
+    member = PulsarExchange(url, settings=PATIENT)
+    table = PulsarPolicyStore(url, settings=PATIENT)
     await member.open()
     await table.open()
     await member.publish(b"hello")

@@ -31,6 +31,7 @@ from rgd.ports.exchange import Exchange, Received
 from rgd.wire import codec
 from rgd.wire.compression import decompressed
 from rgd.wire.dialect import CompactDialect
+from tests.contract.exchange.backends import PATIENT
 from tests.support.errors import no_end
 from tests.support.exchanges import embedded_exchange
 from tests.support.memory_bus import MemoryBus
@@ -50,11 +51,11 @@ ME: Final = Sender("sender", 1)
 
 
 @asynccontextmanager
-async def exchanges(folder: Path) -> AsyncIterator[tuple[Exchange, Exchange]]:
+async def exchanges(folder: Path) -> AsyncIterator[list[PulsarExchange]]:
     """Two members of one exchange, open."""
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(embedded_exchange(folder))
-        members = PulsarExchange(broker.url), PulsarExchange(broker.url)
+        members = [PulsarExchange(broker.url, settings=PATIENT) for _ in range(2)]
         for member in members:
             stack.push_async_callback(member.close)
             await member.open()
@@ -108,9 +109,8 @@ async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
     whole = [report for report in reports if isinstance(report, Report) and report.full]
     assert len(whole) > 20
     async with exchanges(tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
-        sender, receivers = (
-            Traffic(mine, CompactDialect(), no_end()),
-            [Traffic(mine, CompactDialect(), no_end()), Traffic(other, CompactDialect(), no_end())],
+        sender, *receivers = (
+            Traffic(one, CompactDialect(), no_end()) for one in (mine, mine, other)
         )
 
         async def send() -> None:
@@ -206,11 +206,8 @@ async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]
 async def test_bombs_are_refused_unopened_and_others_have_their_turns_between_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    payloads = 300 * [
-        bomb(codec.MESSAGE_MAX - 2),
-        bomb(16 * 1024),
-        bomb(200_000, states_size=False),
-    ]
+    bombs = [bomb(codec.MESSAGE_MAX - 2), bomb(16 * 1024), bomb(200_000, states_size=False)]
+    payloads = 300 * bombs
     turns = Turns(monkeypatch)
     async with exchanges(tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
         daemon = daemon_over(other, tmp_path)
