@@ -25,13 +25,13 @@ GROUPS = f"""\
 groups: {{gold: {{publish: {{messages: {QUOTA}}}}}}}
 attach: {{namespaces: {{{"/".join(NAMESPACE)}: gold}}}}
 """
-#: The name is free after 3 s, and who yields ends after 10 s, in which it is asked what it says. A message may take two
+#: The name is free after 8 s, and who yields ends after 10 s, in which it is asked what it says. A message may take four
 #: seconds to come back: who waits longer has been cut off, and has no better claim to the name than one that was stopped.
-ROUND_S = 1.0
+ROUND_S = 2.0
 ENVIRON = {
-    "RGD_EXCHANGE__ROUND_MS": "1000",
-    "RGD_EXCHANGE__SETTLE_MAX_MS": "1000",
-    "RGD_EXCHANGE__YIELD_ROUNDS": "10",
+    "RGD_EXCHANGE__ROUND_MS": "2000",
+    "RGD_EXCHANGE__SETTLE_MAX_MS": "2000",
+    "RGD_EXCHANGE__YIELD_ROUNDS": "5",
 }
 EXPIRY_S = 3 * ROUND_S
 SOON_S = 300.0
