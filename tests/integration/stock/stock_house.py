@@ -1,10 +1,11 @@
 """A daemon that follows a real Pulsar's policies.
 
 The daemon is the one that `rgd serve` builds, with an exchange in memory: what is watched here are
-policies. `two_polls` is how a test waits: for whole polls, never for time.
+policies. `two_polls` is how a test waits: for whole polls that read everything, never for time.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -32,20 +33,21 @@ REQUEST_MAX_S = 10
 class CountedPolicies(PulsarAdminPolicies):
     """The source itself, which tells when a poll is over."""
 
-    polls = 0
+    #: By whether they read everything.
+    polls: Counter[bool]
     polled: asyncio.Condition
 
     async def poll(self, on_snapshot: OnSnapshot) -> None:
         await super().poll(on_snapshot)
         async with self.polled:
-            self.polls += 1
+            self.polls[self.trouble is None] += 1
             self.polled.notify_all()
 
-    async def two_polls(self) -> None:
+    async def two_polls(self, *, are_whole: bool = True) -> None:
         """Wait for two polls to end: the first may have begun before what a test did just now."""
-        until = self.polls + 2
+        until = self.polls[are_whole] + 2
         async with asyncio.timeout(TIMEOUT_S), self.polled:
-            await self.polled.wait_for(lambda: self.polls >= until)
+            await self.polled.wait_for(lambda: self.polls[are_whole] >= until)
 
 
 def counted(daemon: RgdDaemon) -> CountedPolicies:
@@ -53,7 +55,7 @@ def counted(daemon: RgdDaemon) -> CountedPolicies:
     policies = daemon.parts.policies
     policies.__class__ = CountedPolicies
     assert isinstance(policies, CountedPolicies)
-    policies.polled = asyncio.Condition()
+    policies.polls, policies.polled = Counter(), asyncio.Condition()
     return policies
 
 
@@ -63,10 +65,7 @@ class StockHouse:
     def __init__(self, daemon: RgdDaemon) -> None:
         self.daemon = daemon
         self.policies = counted(daemon)
-
-    async def two_polls(self) -> None:
-        """Wait for two polls to end."""
-        await self.policies.two_polls()
+        self.two_polls = self.policies.two_polls
 
     async def until_ready(self) -> None:
         """Wait until the start is over: until then the limiter forgets now and then who asked."""

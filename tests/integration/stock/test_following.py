@@ -161,7 +161,7 @@ async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_
             await house.until_ready()
             assert house.limit(orders) == firm
             apache_pulsar.kill()
-            await house.two_polls()
+            await house.two_polls(are_whole=False)
             assert house.limit(orders) == firm
             assert house.daemon.health().ready
             (note,) = house.notes()
@@ -169,12 +169,12 @@ async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_
         # A restart during the outage, and one without anything stored.
         async with stock_house(apache_pulsar, tmp_path / "log", groups) as house:
             assert house.limit(orders) == firm
-            await house.two_polls()
+            await house.two_polls(are_whole=False)
             assert house.limit(orders) == firm
             (note,) = house.notes()
             assert "in force is what the last run read" in note
         async with stock_house(apache_pulsar, tmp_path / "other", groups) as house:
-            await house.two_polls()
+            await house.two_polls(are_whole=False)
             assert house.limit(orders) is None
             assert "stand-in" in house.daemon.snapshot().groups
             (note,) = house.notes()
