@@ -50,6 +50,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
+# No proxy that the environment names is asked for what tests and their processes serve.
+os.environ["no_proxy"] = f"127.0.0.1,localhost,{os.environ.get('no_proxy', '')}"
+
 _skips_key = pytest.StashKey[Counter[str]]()
 
 

@@ -15,7 +15,7 @@ from tests.support.lone_daemon import NOWHERE
 
 pytestmark = pytest.mark.e2e
 
-ENDS_S = 60.0
+ENDS_S = 300.0
 
 
 def file_in(folder: Path) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import components
 from tests.support.browser import running_browser
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.tiers import S3Server, running_s3, s3_environment
@@ -59,13 +60,11 @@ def tier_place(
 
 
 def _mount(folder: Path, options: str) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     try:
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("this machine does not let tests mount a small disk")
+        components.missing("small disk", reason="`mount` fails", remedy="run as root on Linux")
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ class S3Server:
     """Moto's server on a free port of this machine."""
 
     def __init__(self) -> None:
-        server = pytest.importorskip("moto.server", reason="moto: pip install -e '.[test]'")
-        self._server: Any = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        from moto.server import ThreadedMotoServer  # Flask and botocore, for those who need them
+
+        self._server: Any = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         self.port: int = self._server.get_host_and_port()[1]
         self._buckets = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rgd.app.open_files import CONNECTIONS_MIN, FILES_RESERVED, connections_room
+from rgd.app.open_files import CONNECTIONS_MIN, FILES_RESERVED, connections_room, raise_open_files
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +65,7 @@ def server(soft: int, hard: int, connections_max: int = 0) -> Iterator[Server]:
 
 @contextmanager
 def crowd(port: int, count: int) -> Iterator[None]:
+    raise_open_files()
     with ExitStack() as stack:
         for _ in range(count):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), TIMEOUT_S))
