@@ -119,7 +119,9 @@ class ThrottledTable:
             wait_ms: the wait in its answer.
             now: the current time.
         """
-        counts = self._counts.get(name) or self._new(name, now)
+        counts = self._counts.get(name)
+        if counts is None or _is_idle(counts, now):
+            counts = self._new(name, now)
         counts.at = now
         counts.messages += messages
         counts.bytes += size
@@ -162,6 +164,8 @@ class ThrottledTable:
         return [name for name in self._counts if topic in {None, name[0]}]
 
     def _new(self, name: tuple[str, str], now: Nanos) -> _Counts:
+        # One that is shown as forgotten begins at 0 again.
+        self._counts.pop(name, None)
         for _ in range(min(_CHECKED_PER_NEW, len(self._counts))):
             checked = next(iter(self._counts))
             counts = self._counts.pop(checked)

@@ -178,17 +178,19 @@ def test_a_granted_read_and_a_read_without_a_subscription_count_nothing() -> Non
     assert len(one.throttled) == 0
 
 
-def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour() -> None:
-    table = ThrottledTable()
-    table.count((TOPIC, NAME), 1, 5, 0, 0, START)
+@pytest.mark.parametrize("others", [0, 9])
+def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour(others: int) -> None:
+    table = ThrottledTable(BucketBounds(throttled_max=others + 1))
+    for name in (*(f"other-{number}" for number in range(others)), NAME):
+        table.count((TOPIC, name), 1, 5, 0, 0, START)
     assert table.of(TOPIC, NAME, Nanos(IDLE_NS)) is not None
     late = Nanos(IDLE_NS + 1)
     assert table.of(TOPIC, NAME, late) is None
-    table.count((TOPIC, "other-one"), 1, 5, 0, 0, late)
-    assert table.names() == [(TOPIC, "other-one")]
     table.count((TOPIC, NAME), 1, 2, 0, 0, late)
     found = there(table.of(TOPIC, NAME, late))
     assert (found.messages, found.messages_events) == (2, (1, 0, 0, 0))
+    # As for any new one, some others were looked at.
+    assert (table.other(late), len(table)) == (None, max(1, others - 3))
 
 
 def test_subscriptions_beyond_the_maximum_are_counted_together() -> None:
