@@ -10,12 +10,7 @@ The check runs every `interval_ns` while there are topics, and when it is asked 
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from rgd.core.backlog.model import (
-    Eviction,
-    QuotaType,
-    Source,
-    TopicBacklog,
-)
+from rgd.core.backlog.model import Eviction, QuotaType, Source, TopicBacklog
 from rgd.core.backlog.quota import Blocked, blocking, quota_in_force
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.topic import TopicState
@@ -261,16 +256,15 @@ class BacklogStore:
             state.quota, state.backlogs = quota, self.backlogs
         checked = state.checked = state.look(now, is_precise=settings.is_precise)
         oldest = state.oldest
-        if checked is None or oldest is None:
-            state.blocked, state.evictions = None, ()
-            return
-        exceeded = quota.exceeded(oldest.size_bytes, checked.age_ms)
-        if not exceeded:
-            state.blocked, state.evictions = None, ()
-            return
+        exceeded: tuple[QuotaType, ...] = ()
+        if checked is not None and oldest is not None:
+            exceeded = quota.exceeded(oldest.size_bytes, checked.age_ms)
         for which in exceeded:
             self.exceeded[which, quota.action_of(which)] += 1
         state.blocked = self._blocked(state.blocked, blocking(quota, exceeded), now)
+        if exceeded and not self._enforces:
+            # Nobody asked for this check, which loses messages; the block alone is renewed.
+            return
         state.evictions = state.evictions_for(quota, exceeded, now)
         self._named += state.evictions
         if state.evictions and state.named_for is not state.report:

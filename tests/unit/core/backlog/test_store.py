@@ -7,6 +7,7 @@ import pytest
 from rgd.core.backlog.model import Source
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.bounds import BOUNDS
+from rgd.core.policies.model import BacklogQuota
 from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
 
 FULL = report(sub("a", (1, 0), 60))
@@ -99,13 +100,16 @@ def test_a_check_goes_through_the_topics_in_slices() -> None:
 
 def test_without_periodic_checks_a_block_ends_once_the_backlog_is_inside_its_quota() -> None:
     settings = BacklogSettings(is_checked=False)
-    house = House(topics={EU: size_quota(50)}, settings=settings)
+    both = replace(size_quota(50), age=BacklogQuota(-1, 150, EVICT))
+    house = House(topics={EU: both}, settings=settings)
     house.report(FULL)
     house.store.work(s(70))
     assert house.blocked == {}
     house.check(at=71)
     assert house.blocked[EU] is not None
-    house.store.work(s(131))
+    # Its age exceeds the other quota, and nobody asks for what that evicts.
+    assert house.store.work(s(131)) == []
+    assert (house.evicts(), house.store.named.total()) == ({}, 0)
     assert house.blocked[EU] is not None
     house.report(report(sub(), ledgers=(ledger(1, size=40),)), at=140)
     house.store.work(s(191))
