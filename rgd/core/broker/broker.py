@@ -56,11 +56,7 @@ from rgd.core.broker.stock_work import StockWork
 from rgd.core.broker.takeover import resume
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import (
-    Ask,
-    Hello,
-)
-from rgd.core.exchange.shards import WHOLE
+from rgd.core.exchange.messages import Ask, Hello
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.gate.port import Gate
 from rgd.core.leases.leases import Leases
@@ -305,12 +301,9 @@ class Broker:
         effects = self.membership.receive(message, now)
         if isinstance(message, Hello):
             self.publisher.answer_soon(message.sender.incarnation, now)
-        elif isinstance(message, Ask) and message.shard != WHOLE:
-            if message.broker in {me.broker, message.sender.broker}:
-                self.publisher.answer_soon(message.sender.incarnation, now, message.shard)
         elif isinstance(message, Ask) and message.broker in {me.broker, message.sender.broker}:
             if message.full:
-                self.publisher.answer_soon(message.sender.incarnation, now)
+                self.publisher.answer_soon(message.sender.incarnation, now, message.shard)
             else:
                 self.publisher.show_life(now)
         return [*effects, *self.exchange_state.check_answers(now)]
@@ -454,12 +447,13 @@ class Broker:
         self.peers.forgive(now)
         self.name.doubt(now)
         if self.exchange_state.wait_again(now):
-            return [self.publisher.hello(now)]
-        if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
-            return []
+            return [self.publisher.hello(now), *self.shard_reader.rejoin(now)]
         # The peers drop this broker about now, so they use its shares. The gap counts without
         # `damping_max_ns`, because its last message may be older than the gap.
-        return self.own_name.come_back(Signal.DROPPED, now)
+        is_dropped = gap_ns > self.settings.expiry_ns
+        if is_dropped and (rejoined := self.own_name.come_back(Signal.DROPPED, now)):
+            return rejoined
+        return [] if self.name.is_lost else self.shard_reader.rejoin(now, asks_warm=False)
 
     def _first_share(self, group: Group, kind: Kind, now: Nanos) -> tuple[int, Rates]:
         return self.sharing.first_share(group, kind, now)

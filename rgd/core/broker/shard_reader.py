@@ -5,7 +5,8 @@ Laws:
 - A broker reads the shards of its groups in use. Shares of a group are computed from the usage map only while its
   shard is `WARM`.
 - A shard is warm once this broker's own report of it has come back and the rows of all peers are held, or
-  `WARMING_ROUNDS` later. It is cut off while this broker's own reports of it do not come back.
+  `WARMING_ROUNDS` later. It is cut off while this broker's own reports of it do not come back. A shard that is not warm
+  begins again after a stand-still of the process, because answers may be lost.
 - A report of a shard counts only from the incarnation that is a member. It is no sign of life.
 - Each heartbeat says the last sequence of each shard. One that has not been received `damping_max_ns` after it was
   first said is missing, because topics are not ordered among each other; it is asked for.
@@ -121,15 +122,15 @@ class ShardReader:
         self._next_at = now
         return self._ask_all(one, now)
 
-    def rejoin(self, now: Nanos) -> list[Effect]:
-        """Ask for the rows of all shards again, because reports may have been missed."""
+    def rejoin(self, now: Nanos, *, asks_warm: bool = True) -> list[Effect]:
+        """Ask for the rows of all shards again, because reports may have been missed; of warm ones only if `asks_warm`."""
         effects: list[Effect] = []
         for one in self.joined.values():
-            if one.phase is Phase.WARM and self._sharing.mode.believes_map:
-                # Within the isolation hold the rows are still good.
-                one.link.restart(now)
-            else:
+            if one.phase is not Phase.WARM or not self._sharing.mode.believes_map:
                 self._begin_again(one, now)
+            elif not asks_warm:
+                continue
+            # Else the rows are still good within the shard's own isolation hold, which goes on.
             if one.is_open:
                 effects += self._ask_all(one, now)
         return effects

@@ -13,14 +13,7 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.namespaces import COMPACTION_THRESHOLD_BYTES
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import (
-    NAMESPACE,
-    PATIENT,
-    TIMEOUT_S,
-    learn,
-    lost,
-    read,
-)
+from tests.contract.exchange.backends import NAMESPACE, PATIENT, TIMEOUT_S, learn, lost, read
 from tests.support.exchanges import hears_itself, opened
 from tests.support.pulsar_operator import Operator, ensure_namespace
 from tests.support.pulsar_standalone import PulsarStandalone, pulsar_shell

@@ -14,12 +14,7 @@ import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import (
-    TIMEOUT_S,
-    PulsarBackend,
-    begun,
-    threads_of_clients,
-)
+from tests.contract.exchange.backends import TIMEOUT_S, PulsarBackend, begun, threads_of_clients
 from tests.support.exchanges import opened
 from tests.support.policy_tables import until
 from tests.support.tcp_proxy import TcpProxy

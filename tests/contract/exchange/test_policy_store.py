@@ -9,15 +9,7 @@ import asyncio
 import pytest
 
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown, PayloadTooLarge
-from tests.contract.exchange.backends import (
-    TIMEOUT_S,
-    Backend,
-    MakeStore,
-    begun,
-    learn,
-    lost,
-    read,
-)
+from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeStore, begun, learn, lost, read
 from tests.support.exchanges import opened
 
 pytestmark = pytest.mark.usefixtures("backend")

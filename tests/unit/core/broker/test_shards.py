@@ -9,10 +9,11 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Listen, Publish
 from rgd.core.broker.events import ShardOpened
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.messages import Ask, Report, Sender
-from rgd.core.exchange.shards import Shard, shard_of
+from rgd.core.exchange.messages import Ask, Claim, Report, Sender
+from rgd.core.exchange.shards import WHOLE, Shard, shard_of
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -49,18 +50,23 @@ def asks(effects: Effects) -> list[Ask]:
     return [message for message in said if isinstance(message, Ask)]
 
 
+def join(desk: Desk, at: float) -> None:
+    """Let it read the shard of gold, and its own report of it; 280 ms go by."""
+    desk.ask(5, at)
+    effects = desk.wake(at + 10)
+    assert Listen(frozenset({OF_GOLD})) in effects
+    opened = desk.handle(ShardOpened(ms(at + 20), OF_GOLD))
+    assert asks(opened) == [Ask(ME, "b1", shard=OF_GOLD)]
+    desk.run(at + 20, at + 280)
+
+
 @pytest.fixture
 def joined(seat: Seat) -> Desk:
     """A live broker with the peer b2 that reads the shard of gold; it is 2300 ms old."""
     desk = seat(shards=4)
     desk.go_live()
     desk.hear(heartbeat(1, *said_of_gold(0)), 2010)
-    desk.ask(5, 2020)
-    effects = desk.wake(2030)
-    assert Listen(frozenset({OF_GOLD})) in effects
-    opened = desk.handle(ShardOpened(ms(2040), OF_GOLD))
-    assert asks(opened) == [Ask(ME, "b1", shard=OF_GOLD)]
-    desk.run(2040, 2300)
+    join(desk, 2020)
     return desk
 
 
@@ -90,24 +96,17 @@ def test_a_group_of_another_shard_is_dropped() -> None:
     assert set(usage_map.rows_of("b2")) == {key(ELSEWHERE)}
 
 
-def test_wrong_sequences_of_64_shards_in_heartbeats_cost_a_request_a_round(seat: Seat) -> None:
-    desk = seat(shards=4)
-    desk.go_live()
-    desk.hear(heartbeat(1, *said_of_gold(0)), 2010)
-    desk.ask(5, 2020)
-    desk.wake(2030)
-    desk.handle(ShardOpened(ms(2040), OF_GOLD))
-    desk.run(2040, 2300)
+def test_wrong_sequences_of_64_shards_in_heartbeats_cost_a_request_a_round(joined: Desk) -> None:
     asked = 0
     for step in range(40):
         lie = (1 << 62) + step * (1 << 40)
         of_all = heartbeat(2 + step, *[lie] * 64, shards=64)
         both = replace(of_all, shard_sequences=((lie,) * 64, (lie,) * 4), shards=4)
-        asked += len(asks(desk.hear(both, 2310 + 100 * step)))
-    joined = desk.broker.shard_reader.joined
+        asked += len(asks(joined.hear(both, 2310 + 100 * step)))
+    read = joined.broker.shard_reader.joined
     assert 1 <= asked <= 4
-    assert set(joined) == {OF_GOLD.number}
-    assert len(joined[OF_GOLD.number].missing) <= 1
+    assert set(read) == {OF_GOLD.number}
+    assert len(read[OF_GOLD.number].missing) <= 1
 
 
 def test_a_shard_that_stays_unreached_gives_equal_parts(seat: Seat) -> None:
@@ -145,3 +144,40 @@ def test_rows_that_are_not_kept_delay_no_other_shard(joined: Desk) -> None:
         lost = report("b2", usage(7, group=ELSEWHERE), rows_hash=7, sequence=sequence)
         effects = joined.hear(in_shard(lost, shard), now)
         assert asks(effects) == [Ask(ME, "b2", shard=shard)]
+
+
+@pytest.mark.parametrize("joined_at", [20, 2100], ids=["starting", "live"])
+@pytest.mark.parametrize("still_ms", [2500, 10_000])
+def test_after_a_stand_still_rows_are_asked_for_and_waited_for_again(
+    seat: Seat, joined_at: float, still_ms: float
+) -> None:
+    desk = seat(shards=4, expected_brokers=3)
+    desk.start()
+    desk.read_back(5)
+    desk.hear(heartbeat(1, *said_of_gold(0)), 10)
+    desk.run(10, joined_at)
+    join(desk, joined_at)
+    thawed = joined_at + 280 + still_ms
+    assert Ask(ME, "b1", shard=OF_GOLD) in asks(desk.wake(thawed))
+    desk.read_back(thawed + 5)
+    desk.run(thawed + 5, thawed + 2000)
+    assert phase(desk) is not Phase.WARM
+    desk.run(thawed + 2000, thawed + 2005)
+    assert phase(desk) is Phase.WARM
+    assert Ask(ME, "b1", shard=OF_GOLD) not in asks(desk.wake(thawed + 4500))
+
+
+def test_a_dead_shard_is_cut_off_though_the_exchange_comes_and_goes(joined: Desk) -> None:
+    joined.run(2300, 4100)
+    for now in range(4100, 11_000, 100):
+        joined.wake(now)
+        if now % 2500 == 0:
+            joined.said = [one for one in joined.said if getattr(one, "shard", WHOLE) == WHOLE]
+            joined.read_back(now)
+    assert phase(joined) is Phase.CUT_OFF
+
+
+def test_who_lost_its_name_asks_for_nothing_after_a_stand_still(joined: Desk) -> None:
+    joined.hear(replace(report("b1"), sender=Sender("b1", 0), claim=Claim.HELD, rival=1), 2310)
+    assert joined.believes() is Mode.YIELDING
+    assert asks(joined.wake(4000)) == []
