@@ -113,7 +113,8 @@ class Chain:
         self.refused_ms = -1
         self.refused_by: LevelState | None = None
         self.refused_of = Dimension.MESSAGES
-        #: The last whole grant, its time and its amounts: callers usually ask for the same again.
+        #: The last grant, its time and its amounts: callers usually ask for the same again. `~messages` where no
+        #: answer was made of it: what is below 0 is never asked for.
         self.granted, self.granted_at = _GRANTED, NEVER
         self.messages = self.bytes = 0
 
@@ -121,6 +122,6 @@ class Chain:
         """Count the grants of this name from now on; its last one counts if it was lately."""
         self.is_plain = False
         is_recent = now < self.granted_at + RECENT_NS
-        granted = Pair(self.messages, self.bytes) if is_recent else Pair()
+        granted = Pair(max(self.messages, ~self.messages), self.bytes) if is_recent else Pair()
         self.unsettled = unsettled = Unsettled(granted, now)
         return unsettled

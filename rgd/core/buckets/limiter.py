@@ -239,7 +239,10 @@ class Limiter(Levels):
             self.ungoverned_total += 1
             return ungoverned(asked.messages, asked.bytes)
         if is_partial:
-            return grant_part(self, chain, asked, now)
+            part = grant_part(self, chain, asked, now)
+            if part.granted:
+                chain.granted_at, chain.messages, chain.bytes = now, ~part.messages, part.bytes
+            return part
         too_large = (level.too_large(asked.messages, asked.bytes) for level in chain.deciding)
         return next(filter(None, too_large))
 

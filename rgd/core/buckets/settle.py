@@ -11,7 +11,8 @@ Laws:
 
 Grants of a name for dispatch are counted from the start. Publishing settles rarely, and counting
 would cost the fast path of a grant some percent, so its grants are counted from the name's first
-settlement on, which can give back the last grant if that was in the last `RECENT_NS`.
+settlement on, which can give back the last grant if that was in the last `RECENT_NS`: of an array
+what it granted the name together, where it was granted as a whole.
 """
 
 from rgd.core.buckets.bucket import PICO

@@ -58,6 +58,7 @@ def _count(charged: _Sums, now: Nanos) -> None:
         messages, size, topic = asked.messages, asked.bytes, asked.name[3]
         for counters in chain.counters:
             counters.admit(messages, size, 1, topic, now, asked.count)
+        chain.granted_at, chain.messages, chain.bytes = now, ~messages, size
 
 
 def _undo(charged: _Sums) -> None:

@@ -16,14 +16,11 @@ from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, rates
 
 START = Nanos(0)
 REQUEST = Request(namespace=NAMESPACE, topic=TOPIC, subscription="s")
+GOLD = Group("gold", Limit(rates(100), rates(100)))
 
 
 def limit(units: float) -> LocalLimit:
     return LocalLimit(publish=rates(units), dispatch=rates(units))
-
-
-def group(name: str = "gold", units: float = 100, *, shadow: bool = False) -> Group:
-    return Group(name, Limit(rates(units), rates(units)), shadow=shadow)
 
 
 def snapshot(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicySnapshot:
@@ -51,7 +48,7 @@ def chains(first: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets) -> Chai
 
 def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets() -> None:
     limits = Limits(topics={TOPIC: limit(8)})
-    made = chains(snapshot(group(), limits=limits, namespace="gold"), BucketBounds(chains_max=2))
+    made = chains(snapshot(GOLD, limits=limits, namespace="gold"), BucketBounds(chains_max=2))
     first = made.of(REQUEST, START)
     made.of(Request(namespace=NAMESPACE, topic="persistent://acme/orders/2"), START)
     assert made.of(REQUEST, START) is first

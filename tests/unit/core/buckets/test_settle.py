@@ -6,7 +6,7 @@ Not covered: any sequence of reads and settlements (tests/property/test_dispatch
 
 import pytest
 
-from rgd.core.buckets.decision import Decision, Level, Name, Request
+from rgd.core.buckets.decision import Decision, Level, Name, Request, Together
 from rgd.core.buckets.level import LevelState
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
@@ -20,28 +20,15 @@ from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
 RATE = rates(400, 4000)
-SAME = LocalLimit(RATE, RATE)
 NAME: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
 
 
-def limiter(
-    *,
-    shadow: bool = False,
-    blocked: bool = False,
-    split: TopicSplit | None = None,
-    broker: LocalLimit = SAME,
-) -> Limiter:
+def limiter(*, blocked: bool = False, split: TopicSplit | None = None) -> Limiter:
     """A name with the same limit at the broker and at its group."""
     made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
-    gold = Group("gold", Limit(RATE, RATE), shadow=shadow, blocked=blocked, topic_split=split)
-    made.set_policies(
-        PolicySnapshot(
-            {"gold": gold},
-            Attachments(namespaces={NAMESPACE: "gold"}),
-            Limits(broker=broker),
-        ),
-        START,
-    )
+    gold = Group("gold", Limit(RATE, RATE), blocked=blocked, topic_split=split)
+    attached, limits = Attachments(namespaces={NAMESPACE: "gold"}), Limits(LocalLimit(RATE, RATE))
+    made.set_policies(PolicySnapshot({"gold": gold}, attached, limits), START)
     return made
 
 
@@ -58,23 +45,11 @@ def ask(
 
 
 def levels(one: Limiter) -> list[LevelState]:
-    found = (
-        one.limit(LimitKey(Kind.DISPATCH, Level.BROKER)),
-        one.state(key("gold", Kind.DISPATCH)),
-    )
+    found = one.limit(LimitKey(Kind.DISPATCH, Level.BROKER)), one.state(key("gold", Kind.DISPATCH))
     return [level for level in found if level is not None]
 
 
-def left(one: Limiter, now: Nanos = START) -> list[Pair]:
-    return [
-        Pair(*(level.remaining(dimension, now) for dimension in Dimension)) for level in levels(one)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("after", "back"),
-    [(RECENT_NS - 1, 30), (2 * RECENT_NS - 1, 30), (2 * RECENT_NS, 0)],
-)
+@pytest.mark.parametrize(("after", "back"), [(2 * RECENT_NS - 1, 30), (2 * RECENT_NS, 0)])
 def test_a_grant_can_be_given_back_for_a_while(after: int, back: int) -> None:
     one = limiter()
     ask(one, 30)
@@ -90,29 +65,43 @@ def test_older_grants_go_back_first_and_newer_ones_stay() -> None:
     assert one.settle(NAME, Pair(40), Nanos(2 * RECENT_NS)) == Pair(10)
 
 
+@pytest.mark.parametrize("way", ["alone", "part", "together"])
+def test_the_first_settlement_of_a_name_can_give_back_its_last_grant(way: str) -> None:
+    one = limiter()
+    name: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
+    ask(one, 40, 400, name=name)
+    if way == "together":
+        asked = Together(name)
+        asked.messages, asked.bytes = 30, 300
+        assert one.grant_together([asked], START)
+    else:
+        one.acquire(Request(Kind.PUBLISH, 30, 300, None, *name[2:], partial=way == "part"), START)
+    late = Nanos(RECENT_NS - 1)
+    assert one.settle(name, Pair(40, 400), late) == Pair(30, 300)
+    assert ask(one, 30, 300, now=late, name=name) == Pair(30, 300)
+
+
 def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
     one = limiter()
     ask(one, 100)
     most = 10 * 400
     assert one.settle(NAME, Pair(-(10**12)), START) == Pair(-most)
     assert one.settle(NAME, Pair(-1), START) == Pair()
-    group = one.state(key("gold", Kind.DISPATCH))
-    assert group is not None
-    assert group.wait(1, 0, START)[0] == 10_003
+    assert levels(one)[1].wait(1, 0, START)[0] == 10_003
 
 
 def test_a_blocked_group_gets_no_debt() -> None:
     one = limiter(blocked=True)
     assert one.settle(NAME, Pair(-(2**63) + 1, -(2**63) + 1), START) == Pair()
-    (_, group) = levels(one)
-    assert not group.owes(START)
+    assert not levels(one)[1].owes(START)
 
 
 def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
     one = limiter(split=TopicSplit.EVEN)
     ask(one, 100, 1000)
     assert one.settle(NAME, Pair(60, 600), START) == Pair(60, 600)
-    assert left(one) == [Pair(60, 600)] * 2
+    left = [[level.remaining(of, START) for of in Dimension] for level in levels(one)]
+    assert left == [[60, 600]] * 2
     assert ask(one, 100, 1000) == Pair(60, 600)
 
 
