@@ -40,7 +40,7 @@ class Series:
 
     def __init__(self) -> None:
         self.known: list[tuple[str, str, str, str]] = []
-        #: [series, 4] cumulative counters, in the order of `AMOUNTS`.
+        #: [series, 4] cumulative counters, in the order of `AMOUNTS`; -1 before the first row.
         self.totals: Ints = np.zeros((0, len(AMOUNTS)), np.int64)
         self._numbers: dict[tuple[str, str, str, str], int] = {}
 
@@ -72,7 +72,7 @@ class Series:
             names = (sender.broker, incarnation_name(sender.incarnation))
             series[code] = self._number((*names, groups[group], KIND_NAMES[kind]))
         more = len(self.known) - len(self.totals)
-        self.totals = np.concatenate([self.totals, np.zeros((more, len(AMOUNTS)), np.int64)])
+        self.totals = np.concatenate([self.totals, np.full((more, len(AMOUNTS)), -1)])
         answer: Ints = series[codes]
         return answer
 
@@ -183,6 +183,8 @@ def note_totals(rows: Table, names: Series, gaps: Mapping[int, Gap]) -> None:
         own = (rows["rates"] * rows["period_ms"][:, None] / 1000)[behind]
         extra = totals[behind] - before[behind] - own
         is_lost = is_loss(extra, own, rounds[place][:, None]).any(axis=1)
+        # What a series had counted before its first row did not grow in this gap.
+        is_lost &= (before[behind] >= 0).all(axis=1)
         for one in np.unique(place[is_lost]).tolist():
             gap = gaps[offsets[one]]
             gap.run.missing += gap.missing

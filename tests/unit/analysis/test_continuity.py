@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.analysis.asked import TimeRange
+from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
 from rgd.analysis.presence import RoundPart
@@ -30,6 +30,22 @@ def test_early_reports_take_sequences_without_making_a_gap(
     maker.close()
 
     assert read_logs(tmp_path).facts().missing == 0
+
+
+@pytest.mark.parametrize("within", [ALWAYS, TimeRange(START_MS + 103_000)])
+def test_what_a_group_counted_before_a_segment_or_range_is_not_lost_in_an_idle_time(
+    tmp_path: Path, read_logs: ReadLogs, within: TimeRange
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    tin = replace(GOLD, group="tin")
+    maker.rounds(100, GOLD, tin)
+    maker.roll()
+    maker.rounds(5, GOLD)
+    maker.silent(60)
+    maker.round(tin)
+    maker.close()
+
+    assert read_logs(tmp_path, within=within).facts().missing == 0
 
 
 def test_records_damaged_at_a_segments_ends_are_missing(
