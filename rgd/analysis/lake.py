@@ -29,7 +29,7 @@ from rgd.analysis.lake_names import (
     newest,
     row_name,
 )
-from rgd.analysis.lake_schema import columns_of
+from rgd.analysis.lake_schema import LAKE, columns_of
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.output import unfit
 from rgd.analysis.parquet import ParquetBytes
@@ -84,15 +84,15 @@ def convert_segment(segment: Segment, out: str) -> int | None:
     """
     objects = patient(out)
     keys = _keys(segment)
-    if not keys or _converted_size(objects, keys[0]) >= segment.size:
+    if not keys or _converted_size(objects, keys) >= segment.size:
         return None
     key, *former = keys
     round_ms, size = _round_and_readable(segment)
-    if _converted_size(objects, key) >= size:
+    if _converted_size(objects, keys) >= size:
         return None
     files = _Files(objects, key, size)
     stats = _write(segment, files, round_ms)
-    if _converted_size(objects, key) > size:
+    if _converted_size(objects, keys) > size:
         files.remove()
         return None
     quality = _new_file("segments")
@@ -152,7 +152,8 @@ def _keys(segment: Segment) -> list[str]:
     Behind it what it was known by if its first entry, or all of it, could not be read before. Empty: there may be an entry later.
     """
     source = segment.ranges()
-    found = chain(SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0)), read_found(source))
+    head = SegmentReader(0).feed(source.read(KNOWN_BY_BYTES, 0))
+    found = chain(head, islice(read_found(source), len(head), None))
     stored = list(islice((one for one in found if isinstance(one, Stored)), 2))
     if not stored and all(isinstance(one, Torn) for one in read_found(source)):
         return []
@@ -165,9 +166,16 @@ def _hash(known_by: bytes) -> str:
     return blake2b(known_by, digest_size=16).hexdigest()
 
 
-def _converted_size(objects: Objects, key: str) -> int:
-    """How many bytes of a segment could be read when it was converted."""
-    return newest(objects.names(f"segments/key={key}")).get(key, 0)
+def _converted_size(objects: Objects, keys: Sequence[str]) -> int:
+    """How many bytes of a segment could be read when it was converted.
+
+    Two rows of it are of a run that was killed before all that it replaced was removed; what is left of that goes now.
+    """
+    rows = [name for key in keys for name in objects.names(f"segments/key={key}")]
+    size = newest(rows).get(keys[0], 0)
+    if size and len(rows) > 1:
+        _Files(objects, keys[0], size).remove_old(keys)
+    return size
 
 
 class _Files:
@@ -209,9 +217,13 @@ class _Files:
             self._objects.delete(name)
 
     def remove_old(self, former: Sequence[str]) -> None:
-        """Remove what was made of the segment when less of it could be read, also under former keys; rows in `segments` last."""
+        """Remove what was made of the segment when less of it could be read, also under former keys; rows in `segments` last.
+
+        Of nothing written it is not known on which days it was, so whole tables are searched.
+        """
         keys = {self._key, *former}
         folders = {name.rpartition("/")[0] for name in self._written}
+        folders = folders or {*LAKE, "minutes"} - {"segments"}
         for folder in (*sorted(folders), *(f"segments/key={key}" for key in keys)):
             for name in self._objects.names(folder):
                 key, size = key_and_size(name) or ("", 0)

@@ -148,23 +148,43 @@ def test_a_range_may_end_behind_all_time(tmp_path: Path, out: str) -> None:
     assert len(said_of(out, TimeRange(1, 10**19))) == 1
 
 
+@pytest.mark.parametrize(
+    ("what", "table"), [("replace", "segments"), ("delete", "minutes"), ("delete", "segments")]
+)
+@pytest.mark.parametrize("is_torn", [True, False])
 def test_a_conversion_that_was_cut_off_is_repeated(
-    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    out: str,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    table: str,
+    *,
+    is_torn: bool,
 ) -> None:
-    file = log(tmp_path / "b1").close()
-    put: Callable[[Objects, str, bytes], None] = Objects.replace
+    maker = log(tmp_path / "b1")
+    half = maker.offset_of(60)
+    file = maker.close()
+    whole = file.read_bytes()
+    # Less of it is known by the same entry, or by the second one.
+    file.write_bytes(whole[:half] if is_torn else b"?" * 64 + whole[64:])
+    convert(file, out)
+    file.write_bytes(whole)
+    done: Callable[..., None] = getattr(Objects, what)
 
-    def fail(self: Objects, name: str, data: bytes) -> None:
-        if name.startswith("segments/"):
+    def fail(self: Objects, name: str, *data: bytes) -> None:
+        if name.startswith(table):
             raise TierDown("cut off")
-        put(self, name, data)
+        done(self, name, *data)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Objects, "replace", fail)
+        patched.setattr(Objects, what, fail)
         with pytest.raises(TierDown):
             convert(file, out)
-    assert convert(file, out) == 200
+    assert convert(file, out) == (200 if what == "replace" else None)
     assert len(rows_of(out, "usage")) == 200
+    assert len(rows_of(out, "segments")) == 1
+    files = Path(out, "minutes").rglob("*.parquet")
+    assert {file.name.split("-")[1] for file in files} == {str(len(whole))}
 
 
 @pytest.mark.parametrize("table", ["rounds", "segments"])
@@ -204,19 +224,28 @@ def test_a_segment_without_a_whole_entry_is_left_for_later(
     assert len(rows_of(out, "segments")) == 1
 
 
+@pytest.mark.parametrize("large", [(), (40_000, 40_000)])
 def test_a_segment_whose_head_is_damaged_is_known_wherever_it_lies(
-    tmp_path: Path, out: str
+    tmp_path: Path, out: str, large: tuple[int, ...]
 ) -> None:
-    file = log(tmp_path / "b1").close()
+    def made(folder: Path) -> Path:
+        maker = log(folder, 0)
+        for size in large:
+            maker.append(b"another's" + bytes(size))
+        maker.rounds(100, GOLD, TIN)
+        return maker.close()
+
+    file = made(tmp_path / "b1")
     data = bytearray(file.read_bytes())
     data[:64] = bytes(64)
     file.write_bytes(data)
     copy = tmp_path / file.name
-    whole = log(tmp_path / "again").close()
+    whole = made(tmp_path / "again")
     copy.write_bytes(data)
-    assert (convert(file, out), convert(copy, out)) == (198, None)
+    assert (convert(file, out), convert(copy, out)) == (200 if large else 198, None)
     assert convert(whole, out) == 200
     assert len(rows_of(out, "usage")) == 200
+    assert len(rows_of(out, "segments")) == 1
 
 
 def test_of_large_lakes_only_sampled_clocks_are_read(tmp_path: Path, out: str) -> None:
