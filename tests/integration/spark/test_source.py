@@ -89,6 +89,7 @@ def test_several_paths_and_options_are_read_as_spark_hands_them_over(
     times = [row.broker_timestamp - START_MS for row in rows.collect()]
     assert sorted(times) == [13_000] * 4 + [14_000] * 4
     assert reader.load(str(log / "broker-1")).count() == 2 * 2
+    assert reader.option("to_ms", START_MS).load(str(log)).count() == 0
 
 
 def test_comparisons_of_the_time_are_pushed_down_and_others_are_not(
