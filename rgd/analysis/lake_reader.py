@@ -11,6 +11,7 @@ converted by itself; the report names the brokers whose clocks were off.
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from typing import Any, Final
 
@@ -58,7 +59,7 @@ def pieces_of(file: Segment, window_ms: int, asked: Asked) -> Iterator[Any]:
         stats = Stats.from_json(json.loads(_read(file, {"stats": "string"})["stats"][0].as_py()))
         contents = stats.contents
         if (contents.first_ms or 0) < to_ms and from_ms <= (contents.last_ms or from_ms):
-            yield stats
+            yield replace(stats, is_of_lake=True)
     if not file.path.startswith("minutes"):
         return
     pieces = _read(file, PIECES)

@@ -52,6 +52,7 @@ class Stats:
     runs: list[Run]
     #: Broker, lower 32 bits of its incarnation, and when another broker's record last knew it to be up.
     seen: list[tuple[str, int, int]] = field(default_factory=list)
+    is_of_lake: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The form in a lake and on the way to the driver."""
@@ -69,7 +70,9 @@ class Stats:
         runs = [Run(**run) for run in values["runs"]]
         for run in runs:
             run.first, run.last = RoundPart(*run.first), RoundPart(*run.last)
-        return cls(contents, runs, [(broker, low, at_ms) for broker, low, at_ms in values["seen"]])
+        seen = [(broker, low, at_ms) for broker, low, at_ms in values["seen"]]
+        # Lakes that older versions made do not have it.
+        return cls(contents, runs, seen, values.get("is_of_lake", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,18 +255,22 @@ def _lost_before(stats: Iterable[Stats], within: TimeRange) -> Iterator[tuple[st
     for log in _logs(stats):
         contents = [one for one in log if has_start or one.last_index is not None]
         for before, after in pairwise(contents):
-            first = _named_index(before)
-            last = first - 1 if before.last_index is None else before.last_index
-            yield after.segment, max(0, _named_index(after) - last - 1)
+            # Of entries that the broker gave no index it is not known how many there were.
+            if before.last_index is not None or not before.has_entries:
+                yield after.segment, max(0, _named_index(after) - _last_index(before) - 1)
         for one in contents:
             # Without damage, a name that differs from the first index has no meaning.
             if one.damaged and one.first_index is not None and has_start:
                 yield one.segment, max(0, one.first_index - _named_index(one))
 
 
-def _logs(stats: Iterable[Stats]) -> Iterable[list[Contents]]:
-    """The segments of each log in order. In a lake one folder may stand for those of several machines."""
-    logs: dict[tuple[Path, str], list[Contents]] = defaultdict(list)
+def _logs(stats: Iterable[Stats]) -> Iterator[list[Contents]]:
+    """The segments of each log in order.
+
+    In a lake one folder may stand for those of several machines, and segments of one log may have been converted from several
+    folders and tiers.
+    """
+    logs: dict[tuple[Path | None, str], list[Contents]] = defaultdict(list)
     ordered = sorted(stats, key=lambda one: Path(one.contents.segment))
     for folder, found in groupby(ordered, lambda one: Path(one.contents.segment).parent):
         segments = list(found)
@@ -271,8 +278,31 @@ def _logs(stats: Iterable[Stats]) -> Iterable[list[Contents]]:
         broker = next((run.broker for one in segments for run in one.runs), "")
         for one in segments:
             broker = one.runs[0].broker if one.runs else broker
-            logs[folder, broker].append(one.contents)
-    return logs.values()
+            logs[None if one.is_of_lake else folder, broker].append(one.contents)
+    for (place, _), contents in logs.items():
+        yield from _rising(contents) if place is None else [contents]
+
+
+def _rising(segments: list[Contents]) -> list[list[Contents]]:
+    """The logs that segments of one broker are of: indexes and times rise in each."""
+    logs: list[list[Contents]] = []
+    for one in sorted(segments, key=_named_index):
+        before = [
+            log
+            for log in logs
+            if _last_index(log[-1]) < _named_index(one)
+            and (one.first_ms is None or (log[-1].last_ms or 0) <= one.first_ms)
+        ]
+        if before:
+            max(before, key=lambda log: log[-1].last_ms or 0).append(one)
+        else:
+            logs.append([one])
+    return logs
+
+
+def _last_index(contents: Contents) -> int:
+    """The index of the last entry; the one before the segment where nothing is known of it."""
+    return _named_index(contents) - 1 if contents.last_index is None else contents.last_index
 
 
 def _named_index(contents: Contents) -> int:

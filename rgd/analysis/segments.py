@@ -105,6 +105,11 @@ class Contents:
     first_ms: int | None = None
     last_ms: int | None = None
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether any could be read."""
+        return any((self.records, self.rows, self.policies, self.foreign))
+
     def note_entry(self, entry: Entry) -> None:
         """Count a complete entry of any producer."""
         index = entry.index

@@ -48,6 +48,15 @@ def test_what_a_group_counted_before_a_segment_or_range_is_not_lost_in_an_idle_t
     assert read_logs(tmp_path, within=within).facts().missing == 0
 
 
+def test_entries_without_an_index_are_not_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    for maker.has_index in False, False, True, True:
+        maker.rounds(5, GOLD)
+        maker.roll()
+
+    assert read_logs(tmp_path).facts().missing == 0
+
+
 def test_records_damaged_at_a_segments_ends_are_missing(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:

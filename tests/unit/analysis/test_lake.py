@@ -23,7 +23,7 @@ from rgd.analysis.lake import claim, convert_segment
 from rgd.analysis.lake_names import MARKER
 from rgd.analysis.lake_reader import headers_of, pieces_of
 from rgd.analysis.lake_schema import LAKE, columns_of, described
-from rgd.analysis.log_facts import Stats
+from rgd.analysis.log_facts import Stats, gather
 from rgd.analysis.schema import PIECES, arrow
 from rgd.core.exchange.messages import PoliciesInForce, Sender
 from rgd.core.policies.model import Group
@@ -83,6 +83,29 @@ def test_a_loss_before_the_first_record_of_a_day_is_counted(tmp_path: Path, out:
     convert(maker.close(), out)
     (said,) = said_of(out)
     assert [run.missing for run in said.runs] == [3]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_log_that_was_converted_from_several_places_is_one(
+    tmp_path: Path, out: str, *, is_lost: bool
+) -> None:
+    # The broker began again with an empty disk, so that indexes are those of an older log.
+    for log, start_ms in ("old", MIDNIGHT_MS), ("new", MIDNIGHT_MS + 3_600_000):
+        maker = LogMaker(tmp_path / log, "b1", start_ms=start_ms)
+        maker.incarnation = start_ms
+        for number in range(5):
+            maker.rounds(10, GOLD)
+            tier = tmp_path / "tier" / log
+            tier.mkdir(parents=True, exist_ok=True)
+            segment = maker.roll()
+            if number % 2:
+                segment = segment.rename(tier / segment.name)
+            if log != "new" or number != 3 or not is_lost:
+                convert(segment, out)
+
+    facts = gather(said_of(out), round_ms=1000, window_ms=60_000)
+
+    assert facts.missing == 10 * is_lost
 
 
 def test_a_segment_of_several_days_is_found_by_each_of_them(tmp_path: Path, out: str) -> None:
