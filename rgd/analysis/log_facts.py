@@ -107,6 +107,8 @@ class LogFacts:
     clocks: Clocks = AS_STAMPED
     #: The range that was asked for, by the brokers' own stamps.
     within: TimeRange = ALWAYS
+    #: Whether there is another range to compare with, also by these.
+    is_compared: bool = False
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0

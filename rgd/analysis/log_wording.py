@@ -1,7 +1,7 @@
 """Sentences about the logs' defects: clocks that were off, brokers that stood still, lost counts.
 
 Law: "nothing is missing" is stated only if every broker ended with a closing record or outlived the range, because a
-killed broker loses the counts of its last round. `summary.json` has the same facts.
+killed broker loses the counts of its last round, and if no total grew in a time without records. `summary.json` has the same facts.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def of_wrong_times(facts: LogFacts) -> list[str]:
     if clocks.uncorrected:
         why = "the times of a lake are not corrected: make the report from the logs."
         return [off.format(names(clocks.uncorrected), why)]
-    if clocks.errors and facts.within != ALWAYS:
+    if clocks.errors and (facts.within != ALWAYS or facts.is_compared):
         wrong = sorted({one.broker for one in clocks.errors})
         why = "a time range is chosen by the brokers' own stamps, so that it has other times of them: leave it out."
         return [off.format(names(wrong), why)]
@@ -113,6 +113,11 @@ def _of_missing(facts: LogFacts, *, recovered: bool) -> list[str]:
         )
         verb = "is" if facts.missing == 1 else "are"
         sentences.append(f"{count(facts.missing, 'record')} {verb} missing{saved}.")
+    elif recovered:
+        # As of rounds before a plane died: `continuity` looks at the totals within a segment only.
+        sentences.append(
+            "Records may be missing: totals grew in times without any, and that growth was spread evenly over them."
+        )
     if facts.damaged:
         file, offset, reason = facts.damages[0]
         sentences.append(

@@ -118,8 +118,8 @@ def run_report(
         paths: log folders, segment files and tiers (`discovery`); tasks read them, so each machine must see them.
         out: a folder, which with a remote `master` all machines must see, or `s3://BUCKET[/PREFIX]`.
         master: Spark's master URL; None is this machine.
-        window_s: length of a window in seconds; None is one round, rounded to whole seconds, or
-            in a log of over `WINDOWS_MAX` rounds as many as leave that many windows.
+        window_s: length of a window in seconds; None is one round, or in a log of over `WINDOWS_MAX` rounds as many as
+            leave that many windows, rounded to whole seconds.
         asked: leaves out other times, groups and tenants, and has the scenarios and the range to compare with.
         progress: called with a few words on what is being done.
 
@@ -202,7 +202,8 @@ def _facts(job: Job, results: Results, timing: Timing, window_ms: int, size: int
     check_usage(results, job.asked)
     for group in results.findings:
         note_membership(group, facts.changes, 2 * (window_ms + timing.round_ms))
-    return replace(facts, fetched=(job.fetched.value, size))
+    compared_too = job.asked.compare is not None
+    return replace(facts, fetched=(job.fetched.value, size), is_compared=compared_too)
 
 
 def check_usage(results: Results, asked: Asked) -> None:
@@ -270,7 +271,7 @@ def _check_window(window_s: float | None, *, has_lake: bool) -> None:
 
 
 def window_length_ms(window_s: float | None, round_ms: float, rounds: int) -> int:
-    """The given window, or as many whole rounds as leave some `WINDOWS_MAX` windows of a log.
+    """The given window, or as many rounds as leave some `WINDOWS_MAX` windows of a log, rounded to whole seconds.
 
     Raises:
         ConfigError: rounds have too many of the given ones.
@@ -281,4 +282,4 @@ def window_length_ms(window_s: float | None, round_ms: float, rounds: int) -> in
         raise ConfigError(Fault("command line", "--window-s", expected))
     if window_s is not None:
         return round(window_s * 1000)
-    return max(1, round(round_ms / 1000)) * 1000 * max(1, -(-rounds // WINDOWS_MAX))
+    return max(1, round(round_ms * max(1, -(-rounds // WINDOWS_MAX)) / 1000)) * 1000

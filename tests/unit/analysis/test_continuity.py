@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rgd.analysis import wording
 from rgd.analysis.asked import ALWAYS, TimeRange
 from rgd.analysis.continuity import Run, check_distinct
 from rgd.analysis.errors import DuplicateLog, NothingLogged
@@ -125,6 +126,21 @@ def test_a_part_that_is_not_there_is_missing(
     maker.close()
 
     assert read_logs(tmp_path).facts().missing == len(without)
+
+
+def test_a_loss_between_segments_is_not_called_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(5, GOLD)
+    maker.roll()
+    maker.lose(3, GOLD)
+    maker.rounds(5, GOLD)
+    maker.round(GOLD, last=True)
+    maker.close()
+
+    logs = read_logs(tmp_path)
+
+    said = wording.sentences([logs.found()], logs.facts())[-1]
+    assert said.startswith("Records may be missing: totals grew in times without any")
 
 
 def test_a_part_whose_entry_is_lost_is_missing_once(tmp_path: Path, read_logs: ReadLogs) -> None:

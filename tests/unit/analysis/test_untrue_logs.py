@@ -71,8 +71,9 @@ def test_a_clock_an_hour_ahead_changes_no_figure_and_is_stated(
         assert clock["broker"] == "b1"
         assert clock["ahead_s"] == pytest.approx(ahead_ms / 1000, abs=1.0)
         assert log_wording.of_wrong_times(facts) == []
-        (said,) = log_wording.of_wrong_times(replace(facts, within=TimeRange(from_ms=START_MS)))
-        assert "do not use" in said
+        for asked in {"within": TimeRange(from_ms=START_MS)}, {"is_compared": True}:
+            (said,) = log_wording.of_wrong_times(replace(facts, **asked))
+            assert "do not use" in said
         (said,) = log_wording.of_clocks(facts)
         assert f"b1's was 60.0 min {'ahead' if ahead_ms > 0 else 'behind'}" in said
         assert "corrected" in said
