@@ -196,7 +196,13 @@ def _on_disk(path: Path) -> Iterator[Segment]:
         yield from _in_lake(patient(str(path.resolve())))
         return
     by_folder = defaultdict[Path, list[Path]](list)
-    for place, _, names in os.walk(path, onerror=_refuse):
+    seen = set[str]()
+    for place, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
+        # A link may lead to a folder above it, or to one that is searched anyway.
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
         for name in filter(_SEGMENT_NAME.fullmatch, names):
             file = Path(place, name).resolve()
             by_folder[file.parent].append(file)

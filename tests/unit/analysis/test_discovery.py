@@ -56,6 +56,19 @@ def test_a_file_url_is_the_folder(tmp_path: Path) -> None:
     assert find_segments([(tmp_path / "a log").as_uri()]) == (segment,)
 
 
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    here, there = (
+        Segment.of(log_of(at, at.name, (1, Usage("gold", 1)))) for at in (logs, tmp_path)
+    )
+    for link, target in {"b2": there.log, "again": there.log, "above": str(logs)}.items():
+        (logs / link).symlink_to(target)
+
+    assert set(find_segments([str(logs)])) == {here, there}
+    (logs / "b2" / "above").symlink_to(logs)
+    assert find_segments([str(logs / "b2" / "above")]) == find_segments([str(logs)])
+
+
 def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
     pipe = tmp_path / segment_name(0)
     os.mkfifo(pipe)
