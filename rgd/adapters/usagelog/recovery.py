@@ -96,6 +96,15 @@ def recover_unless_written(folder: Path) -> None:
         lock.release()
 
 
+def index_behind(descriptor: int, segment: Segment) -> int:
+    """The index with which the log goes on behind a segment.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return _next_index(descriptor, segment, _scan(descriptor, segment))
+
+
 def _scan(descriptor: int, segment: Segment) -> _Scan:
     """Read everything from the segment's last true mark on."""
     marks = true_marks(descriptor, load_marks(segment.path))

@@ -17,6 +17,7 @@ from pathlib import Path
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX
 from rgd.adapters.usagelog.files import Segment, list_segments
 from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks
+from rgd.adapters.usagelog.recovery import index_behind
 from rgd.adapters.usagelog.retention import Ages, Reason, Removal, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.config.plain_files import open_plain_file
@@ -120,24 +121,25 @@ def facts_of(segment: Segment) -> ClosedSegment:
     with open_plain_file(segment.path) as descriptor:
         size = os.fstat(descriptor).st_size
         first = next(walk(descriptor), None)
-        last, last_index = _last_of(segment, descriptor)
+        last = _last_of(segment, descriptor)
+        end = index_behind(descriptor, segment) if segment.end is None else segment.end
     if index_path(segment.path).exists():
         size += index_path(segment.path).stat().st_size
     # No checksum covers the broker's times.
     first_ms, last_ms = (min(one.timestamp, TIMESTAMP_MAX) if one else 0 for one in (first, last))
     return ClosedSegment(
         first_index=segment.first_index,
-        last_index=last_index if segment.end is None else segment.end - 1,
+        last_index=max(segment.first_index, end - 1),
         first_ms=first_ms,
         last_ms=last_ms,
         size=size,
     )
 
 
-def _last_of(segment: Segment, descriptor: int) -> tuple[Header | None, int]:
-    """The last whole entry and its index, looked for behind the last true mark; counted where it has none."""
+def _last_of(segment: Segment, descriptor: int) -> Header | None:
+    """The last whole entry, looked for behind the last true mark."""
     marks = true_marks(descriptor, load_marks(segment.path))
-    last, last_index = None, (marks[-1].index if marks else segment.first_index) - 1
-    for last in walk(descriptor, marks[-1].offset if marks else 0):
-        last_index = last_index + 1 if last.index is None else last.index
-    return last, max(last_index, segment.first_index)
+    last = None
+    for header in walk(descriptor, marks[-1].offset if marks else 0):
+        last = header
+    return last
