@@ -282,6 +282,7 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
     (gold,) = summary.groups
     assert (gold["group"], gold["admitted"], gold["lowest_ratio"]) == ("gold", 100.0, 0.6)
     assert gold["compared"]["from_ms"] == START_MS + 35_000
+    assert summary.facts.is_compared
     # By hand: until round 30 broker 2 had 30 of its 50, and both wanted 70 all the time.
     assert (gold["lowest_ratio_mean"], gold["compared"]["lowest_ratio_mean"]) == (0.6, 1.0)
     assert "gold (publish, messages) wanted 0 % more and got 0 % more" in summary.sentences[-1]

@@ -58,15 +58,10 @@ def test_a_file_url_is_the_folder(tmp_path: Path) -> None:
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    here, there = (
-        Segment.of(log_of(at, at.name, (1, Usage("gold", 1)))) for at in (logs, tmp_path)
-    )
+    here, there = (Segment.of(log_of(at, "b", (1, Usage("gold", 1)))) for at in (logs, tmp_path))
     for link, target in {"b2": there.log, "again": there.log, "above": str(logs)}.items():
         (logs / link).symlink_to(target)
-
-    assert set(find_segments([str(logs)])) == {here, there}
-    (logs / "b2" / "above").symlink_to(logs)
-    assert find_segments([str(logs / "b2" / "above")]) == find_segments([str(logs)])
+    assert set(find_segments([str(logs / "above")])) == {here, there}
 
 
 def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from rgd.analysis.discovery import Segment, find_segments, segments_within
 from rgd.analysis.errors import BadLake, NoLog
 from rgd.analysis.headers import Sampling
 from rgd.analysis.lake import claim, convert_segment
-from rgd.analysis.lake_names import MARKER
+from rgd.analysis.lake_names import MARKER, key_and_size
 from rgd.analysis.lake_reader import headers_of, pieces_of
 from rgd.analysis.lake_schema import LAKE, columns_of, described
 from rgd.analysis.log_facts import Stats, gather
@@ -85,27 +85,24 @@ def test_a_loss_before_the_first_record_of_a_day_is_counted(tmp_path: Path, out:
     assert [run.missing for run in said.runs] == [3]
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("lost", [None, 3])
 def test_a_log_that_was_converted_from_several_places_is_one(
-    tmp_path: Path, out: str, *, is_lost: bool
+    tmp_path: Path, out: str, lost: int | None
 ) -> None:
     # The broker began again with an empty disk, so that indexes are those of an older log.
-    for log, start_ms in ("old", MIDNIGHT_MS), ("new", MIDNIGHT_MS + 3_600_000):
-        maker = LogMaker(tmp_path / log, "b1", start_ms=start_ms)
-        maker.incarnation = start_ms
+    for hour, log in enumerate(("old", "new")):
+        maker = LogMaker(tmp_path / log, "b1", start_ms=MIDNIGHT_MS + hour * 3_600_000)
+        maker.incarnation = hour
         for number in range(5):
+            # On every other day from the tier.
+            maker.folder = tmp_path / f"{log}{number % 2}"
+            maker.folder.mkdir(exist_ok=True)
             maker.rounds(10, GOLD)
-            tier = tmp_path / "tier" / log
-            tier.mkdir(parents=True, exist_ok=True)
             segment = maker.roll()
-            if number % 2:
-                segment = segment.rename(tier / segment.name)
-            if log != "new" or number != 3 or not is_lost:
+            if (log, number) != ("new", lost):
                 convert(segment, out)
-
     facts = gather(said_of(out), round_ms=1000, window_ms=60_000)
-
-    assert facts.missing == 10 * is_lost
+    assert facts.missing == (10 if lost else 0)
 
 
 def test_a_segment_of_several_days_is_found_by_each_of_them(tmp_path: Path, out: str) -> None:
@@ -133,22 +130,50 @@ def test_a_segment_that_cannot_be_read_is_named_until_it_can(tmp_path: Path, out
     assert len(rows_of(out, "segments")) == 1
 
 
-@pytest.mark.parametrize("is_torn", [True, False])
-def test_what_was_torn_or_damaged_is_replaced_though_the_file_has_not_grown(
-    tmp_path: Path, out: str, *, is_torn: bool
+@pytest.mark.parametrize(("is_torn", "size"), [(True, 100), (False, 100), (False, 40_000)])
+@pytest.mark.parametrize(
+    ("cut_off", "table"),
+    [("", ""), ("replace", "segments"), ("delete", "minutes"), ("delete", "segments")],
+)
+def test_what_was_torn_or_damaged_is_replaced_though_a_run_is_cut_off_and_the_file_has_not_grown(
+    tmp_path: Path,
+    out: str,
+    monkeypatch: pytest.MonkeyPatch,
+    cut_off: str,
+    table: str,
+    size: int,
+    *,
+    is_torn: bool,
 ) -> None:
-    maker = log(tmp_path / "b1")
-    at = maker.offset_of(50)
+    maker = log(tmp_path / "b1", 0)
+    for number in range(2):
+        maker.append(b"another's" + bytes(size + number))
+    maker.rounds(100, GOLD, TIN)
+    at = maker.offset_of(52)
     file = maker.close()
     whole = file.read_bytes()
-    # The daemon cuts a torn entry and goes on behind it; a damaged copy is replaced by a good one.
+    # The daemon cuts a torn entry and goes on behind it; a copy whose head is damaged is replaced by a good one.
     torn = whole[:at] + (len(whole) - at).to_bytes(4, "big") + bytes(len(whole) - at - 4)
-    file.write_bytes(torn if is_torn else whole[: at + 40] + b"?" + whole[at + 41 :])
-    assert convert(file, out) == (100 if is_torn else 198)
+    file.write_bytes(torn if is_torn else bytes(64) + whole[64:])
+    assert convert(file, out) == (100 if is_torn else 200)
+    file = file.rename(tmp_path / file.name)
     assert convert(file, out) is None
     file.write_bytes(whole)
-    assert convert(file, out) == 200
+    if cut_off:
+        done: Callable[..., None] = getattr(Objects, cut_off)
+
+        def fail(self: Objects, name: str, *data: bytes) -> None:
+            if name.startswith(table):
+                raise TierDown("cut off")
+            done(self, name, *data)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Objects, cut_off, fail)
+            with pytest.raises(TierDown):
+                convert(file, out)
+    assert convert(file, out) == (None if cut_off == "delete" else 200)
     assert len(rows_of(out, "usage")) == 200
+    assert len(set(filter(None, map(key_and_size, Objects(out).names(""))))) == 1
 
 
 def test_of_two_runs_at_once_both_begin_a_lake(
@@ -169,45 +194,6 @@ def test_of_two_runs_at_once_both_begin_a_lake(
 def test_a_range_may_end_behind_all_time(tmp_path: Path, out: str) -> None:
     convert(log(tmp_path / "b1").close(), out)
     assert len(said_of(out, TimeRange(1, 10**19))) == 1
-
-
-@pytest.mark.parametrize(
-    ("what", "table"), [("replace", "segments"), ("delete", "minutes"), ("delete", "segments")]
-)
-@pytest.mark.parametrize("is_torn", [True, False])
-def test_a_conversion_that_was_cut_off_is_repeated(
-    tmp_path: Path,
-    out: str,
-    monkeypatch: pytest.MonkeyPatch,
-    what: str,
-    table: str,
-    *,
-    is_torn: bool,
-) -> None:
-    maker = log(tmp_path / "b1")
-    half = maker.offset_of(60)
-    file = maker.close()
-    whole = file.read_bytes()
-    # Less of it is known by the same entry, or by the second one.
-    file.write_bytes(whole[:half] if is_torn else b"?" * 64 + whole[64:])
-    convert(file, out)
-    file.write_bytes(whole)
-    done: Callable[..., None] = getattr(Objects, what)
-
-    def fail(self: Objects, name: str, *data: bytes) -> None:
-        if name.startswith(table):
-            raise TierDown("cut off")
-        done(self, name, *data)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Objects, what, fail)
-        with pytest.raises(TierDown):
-            convert(file, out)
-    assert convert(file, out) == (200 if what == "replace" else None)
-    assert len(rows_of(out, "usage")) == 200
-    assert len(rows_of(out, "segments")) == 1
-    files = Path(out, "minutes").rglob("*.parquet")
-    assert {file.name.split("-")[1] for file in files} == {str(len(whole))}
 
 
 @pytest.mark.parametrize("table", ["rounds", "segments"])
@@ -244,30 +230,6 @@ def test_a_segment_without_a_whole_entry_is_left_for_later(
     assert convert(file, out) is None
     file.write_bytes(whole)
     assert convert(file, out) == 200
-    assert len(rows_of(out, "segments")) == 1
-
-
-@pytest.mark.parametrize("large", [(), (40_000, 40_000)])
-def test_a_segment_whose_head_is_damaged_is_known_wherever_it_lies(
-    tmp_path: Path, out: str, large: tuple[int, ...]
-) -> None:
-    def made(folder: Path) -> Path:
-        maker = log(folder, 0)
-        for size in large:
-            maker.append(b"another's" + bytes(size))
-        maker.rounds(100, GOLD, TIN)
-        return maker.close()
-
-    file = made(tmp_path / "b1")
-    data = bytearray(file.read_bytes())
-    data[:64] = bytes(64)
-    file.write_bytes(data)
-    copy = tmp_path / file.name
-    whole = made(tmp_path / "again")
-    copy.write_bytes(data)
-    assert (convert(file, out), convert(copy, out)) == (200 if large else 198, None)
-    assert convert(whole, out) == 200
-    assert len(rows_of(out, "usage")) == 200
     assert len(rows_of(out, "segments")) == 1
 
 

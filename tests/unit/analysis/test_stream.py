@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from rgd.adapters.usagelog.index import mend
@@ -159,8 +158,6 @@ def test_only_segments_with_entries_of_the_batch_are_read(maker: LogMaker) -> No
 
     assert [int(Path(name).stem) for name in names] == [10, 20]
     assert stream(log).partitions({log: 32}, {log: 32}) == []
-    # What Spark gives a task then.
-    assert list(stream(log).read(InputPartition(None))) == []
 
 
 def test_a_batch_has_at_most_so_many_entries_and_the_query_ends_where_it_began_to_end(
