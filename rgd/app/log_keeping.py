@@ -65,16 +65,7 @@ class LogKeeper:
     # Its life.
 
     def start(self) -> None:
-        """Begin to carry closed segments to the tier; the log is open, or has told why it cannot be."""
-        # Of a log that cannot be read the end is not known.
-        is_known = self._kept.trouble is None
-        for name, index in self._cursors.lower(self._kept.next_index) if is_known else ():
-            _log.warning(
-                "a cursor was beyond the end of the log, which lost entries; it is at the end now",
-                cursor=name,
-                index=index,
-                end=self._kept.next_index,
-            )
+        """Begin to carry closed segments to the tier."""
         if self.uploader is not None:
             self.uploader.start()
 
@@ -182,7 +173,8 @@ class LogKeeper:
         return [*state.segments, *state.waiting(closed)]
 
     def _holding_local(self) -> Mapping[str, int]:
-        """For the log's thread, which looks once a minute and at each roll."""
+        """For the log's thread, which looks once its end is known, then once a minute and at each roll."""
+        self._lower_cursors()
         segments = self._segments()
         held = self._cursors.holding(segments)
         if self.uploader is not None:
@@ -192,6 +184,16 @@ class LogKeeper:
             known = min(state.uploaded, max(0, self._kept.next_index - 1))
             held[CURSOR] = min([known, *(one.first_index for one in waiting[:1])])
         return held
+
+    def _lower_cursors(self) -> None:
+        end = self._kept.next_index
+        for name, index in self._cursors.lower(end):
+            _log.warning(
+                "a cursor was beyond the end of the log, which lost entries; it is at the end now",
+                cursor=name,
+                index=index,
+                end=end,
+            )
 
     def _view(self, cursor: Cursor, segments: Sequence[ClosedSegment]) -> CursorView:
         end = self._kept.next_index

@@ -23,7 +23,6 @@ class StillLog:
     def __init__(self, folder: Path, next_index: int) -> None:
         self.folder = folder
         self.next_index = next_index
-        self.trouble: str | None = None
         self.on_closed: Callable[[], None] = lambda: None
         self.cursors: Callable[[], Mapping[str, int]] = dict
 
@@ -57,14 +56,12 @@ def keeper_of(
     settings: CursorSettings | None = None,
     uploader: Uploader | None = None,
     exposes_metadata: bool = False,
-    trouble: str | None = None,
+    log: SegmentedLog | None = None,
 ) -> LogKeeper:
-    """The keeper of a folder whose log ends before `next_index`."""
-    log = StillLog(folder, next_index)
-    log.trouble = trouble
+    """The keeper of a folder whose log, unless it is given, ends before `next_index`."""
     return LogKeeper(
         LogPlace(folder, "usage", "broker-1", exposes_metadata),
-        cast("SegmentedLog", log),
+        log or cast("SegmentedLog", StillLog(folder, next_index)),
         Cursors(folder, settings or CursorSettings(), clock.now),
         clock,
         uploader,

@@ -80,7 +80,8 @@ class SegmentedLog:
         self._settings = settings
         self._clock = clock
         self._on_alarm = on_alarm
-        #: Of each reader the index of the first entry that it has not read; called in the thread.
+        #: Of each reader the index of the first entry that it has not read; called in the thread, and not
+        #: before `next_index` is known.
         self.cursors: Callable[[], Mapping[str, int]] = dict
         #: Told in the thread when a segment may have been closed.
         self.on_closed: Callable[[], None] = ignore

@@ -1,6 +1,7 @@
 """What readers hold back, and for how long; the figures of a log's readers and of its tier."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,18 @@ from rgd.adapters.metrics.registry import BY_NAME
 from rgd.adapters.usagelog.cursors import CURSORS_NAME, CursorSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.tiering import closed_on_disk
+from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.log_keeping import LogKeeper
 from tests.support.kept_logs import SetClock, StillLog, keeper_of, uploader_of
-from tests.unit.adapters.usagelog.logs import pendings, segments_in, write_log
+from tests.support.policy_tables import until
+from tests.unit.adapters.usagelog.logs import (
+    BROKER,
+    T0,
+    clock,
+    pendings,
+    segments_in,
+    write_log,
+)
 
 COUNT = 200
 SETTINGS = UsageLogSettings(segment_bytes=2048)
@@ -100,19 +110,31 @@ async def test_positions_that_make_no_sense_are_set_aside(folder: Path, data: by
     assert figures(again)["rgd_log_files_set_aside_total"] == 0
 
 
+@pytest.mark.parametrize("unreadable", [0, -1])
 async def test_a_cursor_beyond_the_end_of_a_log_that_lost_entries_goes_back_to_it(
-    folder: Path,
+    folder: Path, unreadable: int
 ) -> None:
     (folder / CURSORS_NAME).write_text(f'{{"ahead": {COUNT + 13}, "behind": 7, "there": {COUNT}}}')
-    # Of a log that cannot be opened the end is not known.
-    keeper_of(folder, 0, clock=SetClock(), trouble="no permission").start()
-    keeper = keeper_of(folder, COUNT, clock=SetClock())
+    segment = segments_in(folder)[unreadable]
+    whole = segment.rename(folder / "whole")
+    os.mkfifo(segment)
+    settings = replace(SETTINGS, retry_ms=1)
+    log = SegmentedLog(folder, settings, broker=BROKER, clock=clock, on_alarm=lambda _: None)
+    keeper = keeper_of(folder, 0, clock=SetClock(), log=log)
+    await log.open()
     keeper.start()
-    positions = {"ahead": COUNT, "behind": 7, "there": COUNT}
-    assert {view.name: view.index for view in keeper.cursors()} == positions
+    assert log.trouble is not None
+    # Without its last segment the end of a log is not known.
+    assert keeper.cursor("ahead").index == (COUNT if unreadable == 0 else COUNT + 13)
+    whole.rename(segment)
+    log.append(b"", broker_timestamp_ms=T0)
+    await until(lambda: log.appended == 1)
+    await log.close()
     # Stored, too.
     again = keeper_of(folder, COUNT, clock=SetClock())
-    assert {view.name: view.index for view in again.cursors()} == positions
+    positions = {"ahead": COUNT, "behind": 7, "there": COUNT}
+    for views in (keeper.cursors(), again.cursors()):
+        assert {view.name: view.index for view in views} == positions
 
 
 async def test_a_fifo_in_the_place_of_the_positions_does_not_stop_the_start(folder: Path) -> None:
