@@ -9,7 +9,7 @@ Not on any hot path of the daemon; a gateway brings its own HTTP client.
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
@@ -39,7 +39,7 @@ _ANSWERS: Final = frozenset({(429, "/v1/acquire"), (503, "/readyz")})
 UNIX: Final = "unix://"
 
 
-_Answer = TypeVar("_Answer")
+_Answer = TypeVar("_Answer", bound=Container[object])
 
 
 class DaemonUnreachable(RgdError):
@@ -101,7 +101,7 @@ class DaemonClient:
 
     async def acquire(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Ask once; the answer, granted or limited."""
-        return await self._object("POST", "/v1/acquire", request)
+        return await self._object("POST", "/v1/acquire", request, having="granted")
 
     async def acquire_all(self, requests: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
         """Ask many at once; the answers in order."""
@@ -110,7 +110,7 @@ class DaemonClient:
 
     async def group(self, name: str) -> dict[str, Any]:
         """A group with its rows."""
-        return await self._object("GET", f"/v1/groups/{_part(name)}")
+        return await self._object("GET", f"/v1/groups/{_part(name)}", having="group")
 
     async def put_group(self, name: str, group: Mapping[str, object]) -> None:
         """Create or replace a group."""
@@ -122,7 +122,7 @@ class DaemonClient:
 
     async def patch_group(self, name: str, patch: Mapping[str, object]) -> dict[str, Any]:
         """Change what the patch says of a group, or make it; the group as it is now."""
-        return await self._object("PATCH", f"/v1/groups/{_part(name)}", patch)
+        return await self._object("PATCH", f"/v1/groups/{_part(name)}", patch, having="group")
 
     async def delete_group(self, name: str) -> None:
         """Delete a group that nothing is attached to."""
@@ -139,11 +139,11 @@ class DaemonClient:
     async def explain(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Why a name is limited: `GET /v1/explain` with these parameters."""
         asked = "&".join(f"{key}={_part(value)}" for key, value in query.items())
-        return await self._object("GET", f"/v1/explain?{asked}")
+        return await self._object("GET", f"/v1/explain?{asked}", having="levels")
 
     async def live(self) -> dict[str, Any]:
         """The newest snapshot of the live view."""
-        return await self._object("GET", "/v1/live")
+        return await self._object("GET", "/v1/live", having="round_s")
 
     async def watch(self) -> AsyncGenerator[dict[str, Any]]:
         """A snapshot each round, until the daemon ends the stream.
@@ -166,7 +166,8 @@ class DaemonClient:
                         message = await response.content.readuntil(b"\n\n")
                     if not message:
                         return
-                    view = self._checked(_decode(message.partition(b"data: ")[2]), dict, "/v1/live")
+                    decoded = _decode(message.partition(b"data: ")[2])
+                    view = self._checked(decoded, dict, "/v1/live", having="round_s")
                     wait_s = max(CALL_TIMEOUT_S, SILENT_ROUNDS * view["round_s"])
                     yield view
 
@@ -188,15 +189,15 @@ class DaemonClient:
 
     async def health(self) -> None:
         """Have the daemon say that it is alive."""
-        await self._object("GET", "/healthz")
+        await self._object("GET", "/healthz", having="alive")
 
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""
-        return await self._object("GET", "/readyz")
+        return await self._object("GET", "/readyz", having="ready")
 
     async def is_ready(self) -> bool:
         """Whether the daemon knows its shares."""
-        return bool((await self.readiness()).get("ready"))
+        return bool((await self.readiness())["ready"])
 
     async def _pages(self, path: str) -> list[dict[str, Any]]:
         """All entries of a list; each page says where the next one is."""
@@ -211,12 +212,16 @@ class DaemonClient:
     async def _call(self, method: str, path: str, body: object = None) -> Any:
         return (await self._ask(method, path, body))[0]
 
-    async def _object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        return self._checked(await self._call(method, path, body), dict, path)
+    async def _object(
+        self, method: str, path: str, body: object = None, *, having: str
+    ) -> dict[str, Any]:
+        return self._checked(await self._call(method, path, body), dict, path, having=having)
 
-    def _checked(self, answer: object, kind: type[_Answer], path: str) -> _Answer:
-        """What a daemon can answer; anything else is of another server."""
-        if not isinstance(answer, kind):
+    def _checked(
+        self, answer: object, kind: type[_Answer], path: str, *, having: str | None = None
+    ) -> _Answer:
+        """What a daemon can answer, with the key that every such answer has; anything else is of another server."""
+        if not isinstance(answer, kind) or (having is not None and having not in answer):
             raise DaemonUnreachable(
                 f"no daemon answers at {self._told}: {path} is not one's answer"
             )

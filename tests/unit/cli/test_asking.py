@@ -65,18 +65,26 @@ def test_commands_reach_a_daemon_in_every_way(
     assert (outcome.code, outcome.err) == (0, "")
 
 
-class Page(BaseHTTPRequestHandler):
-    """What is no daemon: it answers everything with a page."""
+class Stranger(BaseHTTPRequestHandler):
+    """What is no daemon: it answers everything with a page, or with a health of its own."""
+
+    content: bytes
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b"<!doctype html>\n\n")
+        self.wfile.write(self.content)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_who_answers_and_is_no_daemon_is_reported(rgd: Rgd, command: tuple[str, ...]) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+@pytest.mark.parametrize(
+    "content", [b"<!doctype html>\n\n", b'{"status":"UP"}', b'data: {"a":1}\n\n']
+)
+@pytest.mark.parametrize("command", [*COMMANDS, ("top", "--json")], ids=" ".join)
+def test_who_answers_and_is_no_daemon_is_reported(
+    rgd: Rgd, command: tuple[str, ...], content: bytes
+) -> None:
+    page = type("Page", (Stranger,), {"content": content})
+    with ThreadingHTTPServer(("127.0.0.1", 0), page) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         outcome = rgd(*command, "--url", f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
