@@ -283,8 +283,7 @@ class Appender:
             needed: bytes of the entry that it is begun for.
             pending: what that entry is of.
         """
-        if self._segment is not None and self._is_syncing:
-            self._sync(self._segment)
+        self.sync()
         self._close_segment()
         self._open(self._folder / segment_name(self.next_index))
         if self._is_syncing:
@@ -298,6 +297,7 @@ class Appender:
                 self._put(self._encoded(part, pending), is_offered=False)
         except Exception:
             # It has no policies to read its entries by: the next entry begins another segment.
+            self.sync()
             self._close_segment()
             raise
 

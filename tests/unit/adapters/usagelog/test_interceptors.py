@@ -3,6 +3,7 @@
 Not covered: what the settings accept (tests/unit/config).
 """
 
+import os
 from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -18,6 +19,7 @@ from rgd.core.exchange.messages import Loggable, PoliciesInForce, Sender
 from rgd.core.policies.model import Group
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import Interceptor
+from rgd.wire import log_policies
 from tests.unit.adapters.usagelog.logs import T0, read, segments_in, write_log
 
 SUBSETS = [
@@ -120,31 +122,39 @@ def test_an_own_one_that_fails_loses_its_entry_alone(
     assert damaged == []
 
 
-class FailingSecond:
-    """Raises when it is called for the second time: for the policies, once the first entry was tried."""
+class FailingOnce:
+    """Raises at one call: the first entry's is the first, then come those of the policies of its segment."""
 
-    def __init__(self) -> None:
-        self.calls = 0
+    def __init__(self, call: int) -> None:
+        self.left = call
 
     def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
         del timestamp_ms, index
-        self.calls += 1
-        if self.calls == 2:
+        self.left -= 1
+        if not self.left:
             raise ValueError("as the test says")
         return b""
 
 
+@pytest.mark.parametrize("call", [2, 3])
 def test_an_own_one_that_fails_where_a_segment_begins_leaves_none_without_policies(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    own = (FailingSecond(),)
+    monkeypatch.setattr(log_policies, "KEYS_MAX", 1)
+    synced: set[int] = set()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
+    own = (FailingOnce(call),)
     settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=own)
     appender = Appender(tmp_path, settings, broker="b1", on_fault=lambda _: None)
     appender.resume()
-    policies = PoliciesInForce(Sender("b1", 1), PolicySnapshot({"gold": Group("gold")}))
+    groups = {name: Group(name) for name in ("gold", "silver")}
+    policies = PoliciesInForce(Sender("b1", 1), PolicySnapshot(groups))
     batch: list[Loggable] = [policies, b"1", b"2"]
     appender.write([Pending(item, T0 + 10 * at, at) for at, item in enumerate(batch)])
+    appender.sync()
     appender.close()
     assert appender.unwritable == 1
-    # The policies and the last one.
-    assert appender.appended == 2
+    # The policies that began, those of the next segment, and the last one.
+    assert appender.appended == call - 2 + 3
+    assert appender.synced_index == appender.next_index - 1
+    assert synced >= {segment.stat().st_ino for segment in segments_in(tmp_path)}
