@@ -97,8 +97,10 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
     def closed() -> list[ClosedSegment]:
         return closed_on_disk(folder, with_last=not is_written(folder))
 
+    uploader = _uploader(folder, patient(tier_url), settings, SystemClock(), closed)
+    # Behind all that refuses the tier, so that who is refused has changed no log.
     recover_unless_written(folder)
-    return _uploader(folder, patient(tier_url), settings, SystemClock(), closed)
+    return uploader
 
 
 def _uploader(

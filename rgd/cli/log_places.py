@@ -1,7 +1,8 @@
 """`rgd log ls, seek, verify, upload`: logs as they lie, in folders and tiers alike.
 
-Law: nothing but `upload` changes anything, and it only creates. What is found wrong is a line on standard
-error and the exit code 1. Long work shows progress on a terminal and stays quiet in a pipe.
+Law: nothing but `upload` changes anything. It only creates, and cuts the torn end of a log that no daemon writes, as the
+daemon's next start would. What is found wrong is a line on standard error and the exit code 1. Long work shows
+progress on a terminal and stays quiet in a pipe.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast

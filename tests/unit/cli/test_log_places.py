@@ -132,7 +132,6 @@ def test_places_that_are_none_are_reported(rgd: Rgd, folder: Path, tmp_path: Pat
         done = rgd("log", command, str(tmp_path / "nowhere"))
         assert (done.code, done.out) == (1, "")
         assert "nowhere" in done.err
-    assert rgd("log", "upload", str(folder), "ftp://host").code == 2
     assert rgd("log", "cat", "--raw", "--json", str(folder)).code == 2
 
 
@@ -141,6 +140,9 @@ def test_an_upload_leaves_out_what_a_crash_tore_as_the_daemons_next_start_does(
 ) -> None:
     with segments_in(folder)[-1].open("ab") as last:
         last.write(b"\0\0\1")
+    torn = segments_in(folder)[-1].read_bytes()
+    assert rgd("log", "upload", str(folder), "ftp://host").code == 2
+    assert segments_in(folder)[-1].read_bytes() == torn, "who is refused changes nothing"
     place = uploaded(rgd, folder, str(tmp_path / "tier"))
     assert rgd("log", "verify", place).code == 0
 
