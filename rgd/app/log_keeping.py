@@ -197,7 +197,7 @@ class LogKeeper:
 
     def _view(self, cursor: Cursor, segments: Sequence[ClosedSegment]) -> CursorView:
         end = self._kept.next_index
-        first = segments[0].first_index if segments else self._kept.open_index
+        first = segments[0].first_index if segments else self._kept.first_index
         return CursorView(
             name=cursor.name,
             index=cursor.index,

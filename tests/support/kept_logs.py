@@ -31,8 +31,8 @@ class StillLog:
         return tuple(closed_on_disk(self.folder))
 
     @property
-    def open_index(self) -> int:
-        return min([self.next_index, *(one.first_index for one in list_segments(self.folder))])
+    def first_index(self) -> int:
+        return list_segments(self.folder)[0].first_index
 
 
 class SetClock:

@@ -39,6 +39,8 @@ class Trimmer:
     deleted: Counter[Reason] = field(default_factory=Counter)
     #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
     closed: tuple[ClosedSegment, ...] = ()
+    #: Of the oldest segment on disk, closed or not, as of that look; 0: there was none.
+    first_index: int = 0
     _known: dict[int, ClosedSegment] = field(default_factory=dict)
     _ages: Ages = field(init=False)
 
@@ -73,6 +75,7 @@ class Trimmer:
         for removal in gone:
             self._delete(removal)
         self.closed = tuple(known[len(gone) :])
+        self.first_index = next((one.first_index for one in segments[len(gone) :]), 0)
         return gone
 
     def sweep(self) -> None:

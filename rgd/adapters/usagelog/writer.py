@@ -138,10 +138,9 @@ class SegmentedLog:
         return self._trimmer.closed
 
     @property
-    def open_index(self) -> int:
-        """Of the first entry that is in no closed segment, or of the next one where there is none."""
-        active = self._appender.active_index
-        return self.next_index if active is None else active
+    def first_index(self) -> int:
+        """Of the oldest segment on disk; 0: none is known."""
+        return self._trimmer.first_index
 
     @property
     def next_index(self) -> int:

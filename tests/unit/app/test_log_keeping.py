@@ -1,6 +1,7 @@
 """What readers hold back, and for how long; the figures of a log's readers and of its tier."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from rgd.adapters.metrics.registry import BY_NAME
 from rgd.adapters.usagelog.cursors import CURSORS_NAME, CursorSettings
+from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.tiering import closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
@@ -18,6 +20,7 @@ from tests.unit.adapters.usagelog.logs import (
     BROKER,
     T0,
     clock,
+    payload_of,
     pendings,
     segments_in,
     write_log,
@@ -77,6 +80,32 @@ async def test_what_retention_passes_is_shown(folder: Path) -> None:
         segment.unlink()
     told = figures(keeper)
     assert (told["rgd_log_cursor_passed"], told["rgd_log_cursor_lag"]) == (first - 10, COUNT - 10)
+
+
+async def test_what_was_closed_just_now_is_not_taken_for_deleted(tmp_path: Path) -> None:
+    time, settings = SetClock(), replace(SETTINGS, limits=Limits(local_bytes=1))
+    log = SegmentedLog(tmp_path, settings, broker=BROKER, clock=time.now, on_alarm=lambda _: None)
+    keeper = keeper_of(tmp_path, 0, clock=time, log=log)
+    holding = log.cursors
+    passed: list[int] = []
+
+    def looks() -> Mapping[str, int]:
+        passed.extend(view.passed for view in keeper.cursors())
+        return holding()
+
+    log.cursors = looks
+    await log.open()
+    await keeper.acknowledge("reader", 0)
+    for number in range(40):
+        log.append(payload_of(number), broker_timestamp_ms=T0)
+    await until(lambda: log.appended == 40)
+    # As each of the two segments begins.
+    assert passed == [0, 0]
+    time.seconds = 61
+    log.append(b"", broker_timestamp_ms=T0)
+    await until(lambda: not log.closed)
+    assert keeper.cursor("reader").passed == int(segments_in(tmp_path)[0].stem) > 0
+    await log.close()
 
 
 @pytest.mark.parametrize(
