@@ -103,7 +103,7 @@ class UsageLog(Protocol):
         """
 
     def append(self, item: "Loggable", *, broker_timestamp_ms: int) -> bool:
-        """Queue one item for writing; False: it is lost, because the queue is full.
+        """Queue one item for writing; False: the queue is full. Then it is lost, but for policies, which are to be offered again.
 
         Never blocks, never raises, and takes no longer for a large one.
         """

@@ -46,7 +46,7 @@ class Pending:
     item: Loggable
     #: By the caller's clock, in milliseconds since 1970.
     timestamp_ms: int
-    #: Of all that was offered since the start, from 0, also of what was not kept.
+    #: Of all that was kept or lost since the start, from 0.
     ordinal: int
 
 

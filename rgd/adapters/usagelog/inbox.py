@@ -13,7 +13,7 @@ from typing import Final
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Pending
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.core.exchange.messages import Loggable, RoundRecord
+from rgd.core.exchange.messages import Loggable, PoliciesInForce, RoundRecord
 
 #: About what a row or a peer of a round takes while it waits.
 ROW_BYTES: Final = 250
@@ -47,21 +47,24 @@ class Inbox:
     # The loop's side.
 
     def offer(self, item: Loggable, timestamp_ms: int) -> bool:
-        """Keep an item, or count it as lost and return False."""
+        """Keep an item, or count it as lost and return False; policies, which are offered again, are not counted."""
         size = size_of(item)
         with self._changed:
-            ordinal = self._offered
-            self._offered += 1
-            has_room = not self.pending or (
-                self.pending < self._count_max and self._bytes + size <= self._bytes_max
+            is_kept = not self.is_closed and (
+                not self.pending
+                or (self.pending < self._count_max and self._bytes + size <= self._bytes_max)
             )
-            if self.is_closed or not has_room:
-                self.lost += 1
+            if is_kept:
+                time = min(max(timestamp_ms, 0), TIMESTAMP_MAX)
+                self._bytes += size
+                self._items.append(Pending(item, time, self._offered))
+                self._changed.notify()
+            elif isinstance(item, PoliciesInForce):
                 return False
-            self._bytes += size
-            self._items.append(Pending(item, min(max(timestamp_ms, 0), TIMESTAMP_MAX), ordinal))
-            self._changed.notify()
-            return True
+            else:
+                self.lost += 1
+            self._offered += 1
+            return is_kept
 
     def close(self) -> Future[None]:
         """Take nothing more, and have the thread end behind what waits; done then. Idempotent."""

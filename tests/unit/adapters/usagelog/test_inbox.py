@@ -8,6 +8,8 @@ import threading
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Pending
 from rgd.adapters.usagelog.inbox import Inbox
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.core.exchange.messages import PoliciesInForce, Sender
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT
 
 TIMEOUT_S = 60
 
@@ -38,6 +40,8 @@ def test_what_does_not_fit_is_counted_and_leaves_a_gap() -> None:
     for time in (1, 2, 3):
         inbox.offer(b"abc", time)
     assert (inbox.pending, inbox.lost) == (2, 1)
+    assert not inbox.offer(PoliciesInForce(Sender("b1", 1), EMPTY_SNAPSHOT), 3)
+    assert inbox.lost == 1, "policies are offered again"
     inbox.written(2)
     inbox.offer(b"", 1 << 70)
     assert inbox.first(9, 9) == [Pending(b"", TIMESTAMP_MAX, 3)]
