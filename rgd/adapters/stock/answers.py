@@ -155,14 +155,9 @@ def _number(name: str, value: str | None) -> int:
 
 
 def namespace_of(answer: NamespacePolicies, cluster: str) -> StockNamespace:
-    """A namespace's policies for one cluster.
-
-    Raises:
-        InvalidName: as `group_of`.
-    """
-    group = answer.resource_group_name
+    """A namespace's policies for one cluster; rgd may refuse its group's name."""
     return StockNamespace(
-        group=check_entity(group, "group") if group else None,
+        group=answer.resource_group_name or None,
         limit=limit_of(
             (answer.publish_rate or {}).get(cluster),
             (answer.topic_dispatch_rate or {}).get(cluster),

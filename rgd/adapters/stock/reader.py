@@ -10,6 +10,7 @@ is converted when it arrives, so the event loop is never held for long.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from rgd.adapters.stock import answers
 from rgd.adapters.stock.client import Missing, StockClient
 from rgd.adapters.stock.parts import PartReads
 from rgd.adapters.stock.paths import path_of, path_of_topic, quoted
+from rgd.core.errors import InvalidName
 from rgd.core.policies.model import NOT_SET, Group, LocalLimit
 from rgd.core.policies.names import check_entity, parse_namespace
 from rgd.ports.stock import (
@@ -122,7 +124,15 @@ class StockAdmin:
         async def read(name: str) -> StockNamespace:
             path = f"namespaces/{path_of(parse_namespace(name))}"
             answer = await self._client.require(path, answers.NAMESPACE)
-            return answers.namespace_of(answer, self._cluster)
+            found = answers.namespace_of(answer, self._cluster)
+            try:
+                if found.group is not None:
+                    check_entity(found.group, "group")
+            except InvalidName as error:
+                # Its limits have nothing to do with it.
+                self._parts.fault(f"namespaces/{name}", error)
+                return replace(found, group=known.get(name, StockNamespace()).group)
+            return found
 
         lists = await self._parts.each(await self._names("tenants"), names_of, {}, path="tenants")
         names = [name for names in lists.values() for name in names]

@@ -71,6 +71,3 @@ def test_what_is_no_namespace_is_refused_whole(body: str) -> None:
 def test_a_group_that_rgd_cannot_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidName):
         answers.group_of(name, answers.ResourceGroup(1))
-    attached = answers.NAMESPACE.decode(orders(resource_group_name=name))
-    with pytest.raises(InvalidName):
-        answers.namespace_of(attached, "standalone")

@@ -7,6 +7,7 @@ comes of a reading (tests/unit/app/test_policies_stock.py).
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,16 @@ async def test_a_bad_answer_leaves_a_topic_as_it_was(
         reading = await stock.read(before, {EU: frozenset()})
     assert reading.policies.topics == before.topics
     assert reading.faults.keys() == {f"topics/{EU}"}
+
+
+async def test_a_group_whose_name_is_refused_leaves_a_namespace_its_limits(
+    pulsar: PretendPulsar,
+) -> None:
+    before = (await read(pulsar)).policies.namespaces["acme/orders"]
+    pulsar.edit("namespaces/acme/orders", resource_group_name="half odd")
+    reading = await read(pulsar)
+    assert reading.policies.namespaces["acme/orders"] == replace(before, group=None)
+    assert reading.faults.keys() == {"namespaces/acme/orders"}
 
 
 async def test_a_tenant_that_names_others_namespaces_is_not_believed(
