@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import cast
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
-from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.log_keeping import LogKeeper
@@ -20,6 +19,8 @@ from rgd.storage.objects import Objects
 class StillLog:
     """What the writer of a log says of it; the folder is looked at each time."""
 
+    first_index = 0
+
     def __init__(self, folder: Path, next_index: int) -> None:
         self.folder = folder
         self.next_index = next_index
@@ -29,10 +30,6 @@ class StillLog:
     @property
     def closed(self) -> tuple[ClosedSegment, ...]:
         return tuple(closed_on_disk(self.folder))
-
-    @property
-    def first_index(self) -> int:
-        return list_segments(self.folder)[0].first_index
 
 
 class SetClock:

@@ -15,7 +15,7 @@ from rgd.ports.answers import Health
 from rgd.ports.door import Scope, digest_of
 from rgd.ports.metrics import Sample
 from tests.support.certificates import make_certificate
-from tests.support.running_daemon import RunningDaemon, running_daemon
+from tests.support.running_daemon import running_daemon
 from tests.unit.cli.conftest import Rgd
 
 COMMANDS = [
@@ -140,14 +140,10 @@ def test_reasons_are_for_those_who_may_read(
 ) -> None:
     tokens = Tokens({digest_of("look"): frozenset({Scope.READ})})
     with running_daemon(tmp_path, SNAPSHOT, tokens=tokens) as daemon:
-        hide(daemon, Health(ready=True, degraded=("usage log: /secret/path: no space",)))
+        health = Health(ready=True, degraded=("usage log: /secret/path: no space",))
+        daemon.daemon.health = lambda: health  # type: ignore[method-assign]
         told = rgd("probe", "--ready", "--url", daemon.url)
         monkeypatch.setenv("RGD_TOKEN", "look")
         whole = rgd("probe", "--ready", "--url", daemon.url)
     assert told.out == "ready; usage log\n"
     assert whole.out == "ready; usage log: /secret/path: no space\n"
-
-
-def hide(daemon: RunningDaemon, health: Health) -> None:
-    """Have the daemon say that it is so."""
-    daemon.daemon.health = lambda: health  # type: ignore[method-assign]

@@ -46,16 +46,7 @@ def test_a_recorded_namespace_says_group_rates_and_backlog_quotas() -> None:
         "an object of nobody": ("{}",),
         "a group that is a number": (orders(resource_group_name=7),),
         "rates that are a list": (orders(publishMaxMessageRate=[]),),
-        "a rate that is a text": (
-            orders(
-                publishMaxMessageRate={
-                    "standalone": {
-                        "publishThrottlingRateInMsg": "10",
-                        "publishThrottlingRateInByte": -1,
-                    }
-                }
-            ),
-        ),
+        "a rate that is a text": (ORDERS.replace('InMsg":20', 'InMsg":"20"'),),
         "a rate without numbers": (orders(topicDispatchRate={"standalone": {}}),),
         "an action that nobody knows": (
             orders(backlog_quota_map={"message_age": {"limitTime": 1, "policy": "hope"}}),

@@ -98,11 +98,7 @@ async def test_a_steady_topic_costs_one_call(pulsar: PretendPulsar) -> None:
         None,
     ]
     times = {one.name: (one.broker_time_ms, one.publish_time_ms) for one in report.subscriptions}
-    assert times == {
-        "s1": (None, None),
-        "gone": (None, None),
-        "s2": (1795345631604, 1795345631590),
-    }
+    assert times == {"s1": (None, None), "gone": (None, None), "s2": (1795345631604, 1795345631590)}
     assert (report.source, report.read_at_ms) == (Source.POLLED, NOW_MS)
 
 
@@ -212,11 +208,7 @@ async def test_an_eviction_acknowledges_up_to_the_entry_before_its_target(
     async with reading(pulsar) as reader:
         await reader.owned()
         assert await reader.evict(eviction(Position(9, 0))) == (EvictionOutcome.DONE, "")
-    assert json.loads(pulsar.posted[EXPIRE]) == {
-        "ledgerId": 5,
-        "entryId": 9,
-        "partitionIndex": -1,
-    }
+    assert json.loads(pulsar.posted[EXPIRE]) == {"ledgerId": 5, "entryId": 9, "partitionIndex": -1}
 
 
 async def test_an_eviction_by_age_lets_pulsar_find_the_first_younger_message(

@@ -39,11 +39,6 @@ def make_appender(tmp_path: Path) -> Generator[MakeAppender]:
         appender.close()
 
 
-def sizes_in(folder: Path) -> list[int]:
-    """Entries of each segment."""
-    return [len(read(segment)[0]) for segment in segments_in(folder)]
-
-
 def test_an_entry_carries_all_that_pulsar_and_the_report_need(
     tmp_path: Path, make_appender: MakeAppender
 ) -> None:
@@ -92,7 +87,7 @@ def test_a_sync_that_fails_while_resuming_ends_the_segment(
     assert second.synced_index == -1, "the system reports a failed sync only once"
     second.write(pendings(1))
     second.close()
-    assert sizes_in(tmp_path) == [2, 1]
+    assert [len(read(segment)[0]) for segment in segments_in(tmp_path)] == [2, 1]
 
 
 def test_a_removed_segment_is_noticed_by_the_next_sync(

@@ -81,14 +81,16 @@ def test_numbering_goes_on_whatever_was_added_before_and_is_added_now(
 
 
 class Failing:
-    """Does something wrong at one of the entries."""
+    """Does something wrong at one call. The first entry of a segment takes two, around those of the policies."""
 
-    def __init__(self, wrong: bytes | BaseException) -> None:
+    def __init__(self, wrong: bytes | BaseException, call: int) -> None:
         self.wrong = wrong
+        self.left = call
 
     def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
-        del index
-        if timestamp_ms != T0 + 10:
+        del timestamp_ms, index
+        self.left -= 1
+        if self.left:
             return b""
         if isinstance(self.wrong, BaseException):
             raise self.wrong
@@ -110,7 +112,7 @@ def test_an_own_one_that_fails_loses_its_entry_alone(
     tmp_path: Path, wrong: bytes | BaseException
 ) -> None:
     faults: list[Exception] = []
-    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(Failing(wrong),))
+    settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=(Failing(wrong, 3),))
     appender = Appender(tmp_path, settings, broker="b1", on_fault=faults.append)
     appender.resume()
     for pending in batch(0, 3):
@@ -122,20 +124,6 @@ def test_an_own_one_that_fails_loses_its_entry_alone(
     assert damaged == []
 
 
-class FailingOnce:
-    """Raises at one call: the first entry's is the first, then come those of the policies of its segment."""
-
-    def __init__(self, call: int) -> None:
-        self.left = call
-
-    def intercept(self, timestamp_ms: int | None, index: int | None) -> bytes:
-        del timestamp_ms, index
-        self.left -= 1
-        if not self.left:
-            raise ValueError("as the test says")
-        return b""
-
-
 @pytest.mark.parametrize("call", [2, 3])
 def test_an_own_one_that_fails_where_a_segment_begins_leaves_none_without_policies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
@@ -143,7 +131,7 @@ def test_an_own_one_that_fails_where_a_segment_begins_leaves_none_without_polici
     monkeypatch.setattr(log_policies, "KEYS_MAX", 1)
     synced: set[int] = set()
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.add(os.fstat(descriptor).st_ino))
-    own = (FailingOnce(call),)
+    own = (Failing(ValueError("as the test says"), call),)
     settings = replace(settings_with(frozenset(Interceptor)), own_interceptors=own)
     appender = Appender(tmp_path, settings, broker="b1", on_fault=lambda _: None)
     appender.resume()

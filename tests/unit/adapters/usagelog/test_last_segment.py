@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tiering import closed_on_disk
 from rgd.storage.objects import Objects
@@ -12,11 +10,6 @@ from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.logs import MakeLog, payload_of, segments_in
 from tests.unit.adapters.usagelog.test_writer import append
 from tests.unit.adapters.usagelog.tier_world import COUNT, World, payloads
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 async def test_a_segment_is_closed_at_its_age_also_where_nothing_more_comes(
@@ -66,8 +59,9 @@ async def test_a_segment_without_an_entry_is_begun_and_not_closed(
 
 
 def test_what_was_closed_last_goes_up_at_the_end_and_the_newest_stays_on_disk(
-    world: World, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
+    world = World(tmp_path)
     world.write()
     uploader = world.uploader(Objects(str(tmp_path / "tier")), bytes_per_s=1)
     uploader.start()

@@ -3,7 +3,6 @@
 Not covered: what a tier deletes.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from rgd.adapters.usagelog.appender import Appender
@@ -11,12 +10,12 @@ from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.retention import Limits, Reason, Removal, ages_ms, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
-from rgd.core.units import NS_PER_S, Nanos
 from rgd.storage.manifest import ClosedSegment
 from tests.support.policy_tables import until
 from tests.unit.adapters.usagelog.logs import (
     BROKER,
     MakeLog,
+    clock,
     pendings,
     read,
     segments_in,
@@ -49,43 +48,18 @@ def test_a_cursor_holds_back_age_and_retention_bytes_but_not_a_full_disk() -> No
     assert [one.passed for one in found] == [(), ("late", "later")]
 
 
-class Hand:
-    """A clock that a test turns."""
+def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: Path) -> None:
+    settings = UsageLogSettings(segment_bytes=2000, limits=Limits(local_bytes=8000))
+    trimmer = Trimmer(tmp_path, settings, clock)
 
-    def __init__(self) -> None:
-        self.now = Nanos(5 * NS_PER_S)
-
-    def __call__(self) -> Nanos:
-        return self.now
-
-
-def making_room(trimmer: Trimmer) -> Callable[[int, int], None]:
     def make_room(first_index: int, size: int) -> None:
         trimmer.trim(active=first_index, reserved_bytes=size)
 
-    return make_room
-
-
-def size_of(path: Path) -> int:
-    return path.stat().st_size
-
-
-def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: Path) -> None:
-    settings = UsageLogSettings(segment_bytes=2000, limits=Limits(local_bytes=8000))
-    trimmer = Trimmer(tmp_path, settings, Hand())
-    appender = Appender(
-        tmp_path,
-        settings,
-        broker=BROKER,
-        make_room=making_room(trimmer),
-    )
+    appender = Appender(tmp_path, settings, broker=BROKER, make_room=make_room)
     appender.resume()
     for pending in pendings(500):
         appender.write([pending])
-        taken = sum(
-            path.stat().st_size for path in (*tmp_path.glob("*.log"), *tmp_path.glob("*.idx"))
-        )
-        assert taken <= 8000
+        assert sum(path.stat().st_size for path in tmp_path.glob("0*")) <= 8000
     appender.close()
     entries, damaged = read(tmp_path)
     indexes = [item.entry.index for item in entries]
@@ -102,7 +76,7 @@ def test_an_index_whose_segment_is_gone_is_swept(tmp_path: Path) -> None:
     write_log(tmp_path, pendings(3), UsageLogSettings(segment_bytes=1))
     first = segments_in(tmp_path)[0]
     first.unlink()
-    Trimmer(tmp_path, UsageLogSettings(), Hand()).sweep()
+    Trimmer(tmp_path, UsageLogSettings(), clock).sweep()
     assert not index_path(first).exists()
     assert len(list(tmp_path.glob("*.idx"))) == 2
 
@@ -112,10 +86,7 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
 ) -> None:
     heard: list[Removal] = []
     log = make_log(
-        tmp_path,
-        segment_bytes=2000,
-        limits=Limits(local_bytes=8000),
-        on_trimmed=heard.append,
+        tmp_path, segment_bytes=2000, limits=Limits(local_bytes=8000), on_trimmed=heard.append
     )
     log.cursors = lambda: {"slow": 0}
     await log.open()
@@ -123,8 +94,7 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
         log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
     await until(lambda: log.appended == 500)
     segments = segments_in(tmp_path)
-    assert log.local_bytes == sum(map(size_of, segments)) + sum(
-        size_of(index_path(path)) for path in segments[:-1]
-    )
+    files = [*segments, *map(index_path, segments[:-1])]
+    assert log.local_bytes == sum(path.stat().st_size for path in files)
     assert log.deleted["local_bytes"] == len(heard)
     assert {one.passed for one in heard} == {("slow",)}

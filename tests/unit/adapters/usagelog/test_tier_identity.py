@@ -87,10 +87,7 @@ def test_reading_a_tier_that_is_gone_leaves_nothing_out_silently(
     world: World, emptied: Objects, tier_place: str
 ) -> None:
     uploader = world.uploader(Objects(tier_place))
-    with (
-        pytest.raises(TierChanged),
-        TierSource(uploader.tier, uploader.state.segments[0]).open(),
-    ):
+    with pytest.raises(TierChanged), TierSource(uploader.tier, uploader.state.segments[0]).open():
         pass
 
 

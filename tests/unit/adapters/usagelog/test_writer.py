@@ -29,23 +29,6 @@ from tests.unit.adapters.usagelog.logs import (
 )
 
 
-class Obstacle:
-    """A file where the log's folder should be, until it is removed."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self._file = tmp_path / "root"
-        self.folder = self._file / "log"
-        self._file.touch()
-
-    def remove(self) -> None:
-        self._file.unlink()
-
-
-@pytest.fixture
-def obstacle(tmp_path: Path) -> Obstacle:
-    return Obstacle(tmp_path)
-
-
 def append(log: SegmentedLog, *numbers: int) -> None:
     for number in numbers:
         log.append(payload_of(number), broker_timestamp_ms=T0 + number)
@@ -63,15 +46,17 @@ async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
 
 
 async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(
-    make_log: MakeLog, obstacle: Obstacle, alarms: Alarms
+    make_log: MakeLog, tmp_path: Path, alarms: Alarms
 ) -> None:
-    log = make_log(obstacle.folder, retry_ms=1, queue_max=3)
+    obstacle = tmp_path / "root"
+    obstacle.touch()
+    log = make_log(obstacle / "log", retry_ms=1, queue_max=3)
     await log.open()
     append(log, *range(5))
     assert log.lost == 2
-    obstacle.remove()
+    obstacle.unlink()
     await until(lambda: log.appended == 3)
-    assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(3)]
+    assert payloads_in(obstacle / "log") == [payload_of(number) for number in range(3)]
 
 
 async def test_a_read_only_folder_stops_logging_and_nothing_else(
