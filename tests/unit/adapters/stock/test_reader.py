@@ -7,6 +7,7 @@ comes of a reading (tests/unit/app/test_policies_stock.py).
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from rgd.adapters.stock import client
 from rgd.adapters.stock.parts import UNREACHED_MAX
 from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
-from rgd.ports.stock import Reading, StockDown, StockPolicies, StockRefused
+from rgd.ports.stock import Reading, StockDown, StockNamespace, StockPolicies, StockRefused
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar, admin
 
 EU = "persistent://acme/orders/eu"
@@ -146,16 +147,13 @@ async def test_a_bad_answer_leaves_its_part_as_it_was(pulsar: PretendPulsar, bad
     for path in paths:
         pulsar.say(path, body, status=status, kind=kind)
     pulsar.edit("resourcegroups/spare", dispatchRateInMsgs=7)
-    pulsar.edit("namespaces/acme/bare", resource_group_name="half odd")
     reading = await read(pulsar, before)
-    assert reading.faults.keys() == {*paths, "namespaces/acme/bare"}
+    assert reading.faults.keys() == set(paths)
     assert reading.policies.namespaces == before.namespaces
     assert reading.policies.groups == {
         "gold": before.groups["gold"],
         "spare": Group("spare", Limit(dispatch=Rates(7000))),
     }
-    bare = (await read(pulsar)).policies.namespaces["acme/bare"]
-    assert bare == before.namespaces["acme/bare"]
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad.id not in {"empty", "204"}])
@@ -172,6 +170,18 @@ async def test_a_bad_answer_leaves_a_topic_as_it_was(
         reading = await stock.read(before, {EU: frozenset()})
     assert reading.policies.topics == before.topics
     assert reading.faults.keys() == {f"topics/{EU}"}
+
+
+@pytest.mark.parametrize("known", [{}, {"acme/orders": StockNamespace("spare")}])
+async def test_a_group_whose_name_is_refused_leaves_a_namespace_its_limits(
+    pulsar: PretendPulsar, known: dict[str, StockNamespace]
+) -> None:
+    whole = (await read(pulsar)).policies.namespaces["acme/orders"]
+    pulsar.edit("namespaces/acme/orders", resource_group_name="half odd")
+    reading = await read(pulsar, StockPolicies(namespaces=known))
+    group = known["acme/orders"].group if known else None
+    assert reading.policies.namespaces["acme/orders"] == replace(whole, group=group)
+    assert reading.faults.keys() == {"namespaces/acme/orders"}
 
 
 async def test_a_tenant_that_names_others_namespaces_is_not_believed(pulsar: PretendPulsar) -> None:
