@@ -29,6 +29,7 @@ from rgd.core.broker.effects import (
 )
 from rgd.core.broker.events import (
     Event,
+    GateIsolated,
     MessageReceived,
     PoliciesChanged,
     ShardOpened,
@@ -137,10 +138,10 @@ class World:
 
     def _isolate(self, member: Member, brain: ApartBrain, losses: int) -> None:
         if member.is_live and brain.losses == losses:
-            alarm = brain.isolate(member.clock.local_time(self.now))
-            if alarm is not None:
+            now = member.clock.local_time(self.now)
+            if (alarm := brain.isolate(now)) is not None:
                 member.keep(alarm, self.now)
-                self._show(member)
+                self.tell(member, GateIsolated(now))
 
     def freeze(self, member: Member, duration_ns: int) -> None:
         """Let nothing happen at a member for a while, and then everything at once."""

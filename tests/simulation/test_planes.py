@@ -31,13 +31,15 @@ STEADY = replace(
 )
 
 
-def lost(*planes: tuple[int, float, float], scenario: Scenario = STEADY) -> Cluster:
+def lost(
+    *planes: tuple[int, float, float], cut: tuple[Fault, ...] = (), scenario: Scenario = STEADY
+) -> Cluster:
     """A cluster in which planes of places are lost from one second to another."""
     faults = tuple(
         Fault(Deed.PLANE, (place,), round(at * NS_PER_S), round(end * NS_PER_S))
         for place, at, end in planes
     )
-    scenario = replace(scenario, faults=lambda _ground: faults)
+    scenario = replace(scenario, faults=lambda _ground: faults + cut)
     return Cluster(scenario, seed=1, make_brain=maker_of("max-min", are_apart=True))
 
 
@@ -77,8 +79,15 @@ def test_a_plane_that_is_back_in_time_moves_nothing(
     assert codes <= {AlarmCode.PEER_JOINED, AlarmCode.REPORTS_MISSED}
 
 
-def test_a_plane_that_is_late_leaves_its_gate_to_on_isolation() -> None:
-    cluster = lost((0, 10.3, 14.0))
+#: Place 0 reaches nobody.
+CUT = Fault(Deed.CUT, (0,), round(10.2 * NS_PER_S), 14 * NS_PER_S)
+
+
+@pytest.mark.parametrize(("back_s", "cut"), [(14.0, ()), (12.3, (CUT,))])
+def test_a_plane_that_is_late_or_cut_off_leaves_its_gate_to_on_isolation(
+    back_s: float, cut: tuple[Fault, ...]
+) -> None:
+    cluster = lost((0, 10.3, back_s), cut=cut)
     world = cluster.world
     world.run_until(round(13.2 * NS_PER_S))
     held = brain(cluster).share(cluster.keys[0])

@@ -214,9 +214,11 @@ class Sharing:
     def become(self, mode: Mode, now: Nanos) -> None:
         """Compute shares as a mode does, and give buckets its depth."""
         self.mode = mode
-        if not self.is_resuming:
-            # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
-            self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
+        if self.is_resuming:
+            # Also where the gate has become isolated: the next mode tells all.
+            return
+        # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
+        self._gate.set_depth(0 if mode.is_on_floor else self._settings.burst_ns)
         # The gate gives a bucket its depth with its share.
         self.policies.is_unread |= self._is_in_use
         self.refresh_all(now)
@@ -228,7 +230,9 @@ class Sharing:
 
     def refresh_all(self, now: Nanos) -> None:
         """Recompute all shares in use, because the brokers, their weights or the mode changed."""
-        self._renew()
+        self.broker_index.renew()
+        if not self.is_resuming:
+            self._gate.set_brokers(self.known_brokers())
         self.refresh(self.slots_in_use, now)
 
     def work(self, now: Nanos) -> None:
@@ -351,12 +355,6 @@ class Sharing:
         self._damping.end(slots)
         self._gate.drop([self._usage.index.keys[slot] for slot in slots.tolist()])
 
-    def _renew(self) -> None:
-        """Read the live brokers and their weights again."""
-        self.broker_index.renew()
-        if not self.is_resuming:
-            self._gate.set_brokers(self.known_brokers())
-
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos, again: Flags | np.bool_) -> None:
         """Give the gate the rates in force that it does not have yet, and those that it is to be given `again`."""
         differs = either(in_force != self._applied[slots]) | again
@@ -373,13 +371,14 @@ class Sharing:
 
     def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
         """[slots, 2] shares in the present mode, and in the phases of shards; `of_map` are those by the usage map."""
-        if self.mode.believes_map:
+        # The gate grants an equal part of what is new to it already, and a floor would be less.
+        mode = Mode.EQUAL if self.is_resuming else self.mode
+        if mode.believes_map:
             shares = self.shards.by_phase(slots, quota, of_map())
         else:
-            shares = self._by_mode.shares(self.mode, quota)
-        if self.mode is Mode.STARTING:
-            is_kept = self._is_held[slots]
-        else:
-            is_kept = self._is_held[slots] & self.shards.are_cold(slots) & self.mode.believes_map
+            shares = self._by_mode.shares(mode, quota)
+        is_kept = self._is_held[slots]
+        if self.mode is not Mode.STARTING:
+            is_kept &= self.shards.are_cold(slots) & mode.believes_map
         shares[is_kept] = self._target[slots[is_kept]]
         return shares

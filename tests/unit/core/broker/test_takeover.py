@@ -149,6 +149,18 @@ def test_a_gate_that_is_left_alone_does_as_on_isolation_says(
     assert house.share().messages == pytest.approx(rates(700).messages, rel=0.02)
 
 
+def test_while_a_plane_takes_over_no_floor_reaches_its_gate(house: House) -> None:
+    house.lose()
+    house.take_over()
+    house.ask(group="late")
+    house.wait(10)
+    # What the gate gave it alone.
+    assert house.share("late") == rates(500)
+    house.change(gold=990, late=1000)
+    assert house.mode() is Mode.STARTING
+    assert house.share() == rates(495)
+
+
 def test_what_was_the_planes_own_is_forgotten(house: House) -> None:
     topic = "persistent://t/n/a"
     house.gate.block(topic, Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(0), ms(10_000)))
