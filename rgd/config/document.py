@@ -179,13 +179,20 @@ def read_document(path: Path) -> Document:
     Raises:
         ConfigError: it cannot be read, or is not YAML at all. Lesser faults are in the document.
     """
-    source = str(path)
+    return parse_document(read_content(path), str(path))
+
+
+def read_content(path: Path) -> bytes:
+    """Read what `parse_document` takes.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
-        content = read_plain_file(path, FILE_BYTES_MAX)
+        return read_plain_file(path, FILE_BYTES_MAX)
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
-        raise ConfigError(Fault(source, "", f"expected a readable file: {reason}")) from exc
-    return parse_document(content, source)
+        raise ConfigError(Fault(str(path), "", f"expected a readable file: {reason}")) from exc
 
 
 def parse_document(content: bytes, source: str) -> Document:

@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from rgd.config.document import Document, read_document
+from rgd.config.document import Document, parse_document, read_content
 from rgd.config.faults import KeyPath, shown
 from rgd.config.group_entries import (
     Read,
@@ -74,7 +74,12 @@ def load_groups(path: Path) -> PolicySnapshot:
     Raises:
         ConfigError: the file cannot be used; carries every fault.
     """
-    document = read_document(path)
+    return parse_groups(read_content(path), str(path))
+
+
+def parse_groups(content: bytes, source: str) -> PolicySnapshot:
+    """The policies of a groups file's content; `source` is the name that faults carry. Raises as `load_groups`."""
+    document = parse_document(content, source)
     snapshot = snapshot_of(document)
     document.faults.raise_if_any()
     return snapshot

@@ -24,6 +24,8 @@ from rgd.app.policies.stock import (
     nothing_polled,
 )
 from rgd.app.policies.table import TablePolicies
+from rgd.config.document import FILE_BYTES_MAX
+from rgd.config.kept_file import KeptFile
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
@@ -34,6 +36,8 @@ from rgd.wire.policies import POLICY_MAX
 STOCK_POLICIES_FILE: Final = "pulsar-policies.json"
 #: What was last known of the policies table, there too.
 TABLE_POLICIES_FILE: Final = "table-policies.jsonl"
+#: The groups file that was last accepted, there too.
+FILE_POLICIES_FILE: Final = "file-policies.yaml"
 
 #: A change of the table is read everywhere within milliseconds, unless somebody's connection to it is
 #: dead; that is noticed, and the table opened again, within so long.
@@ -54,10 +58,13 @@ def policies_of(
     """The source named in the settings."""
     file = settings.policies.file
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:
-        return _pulsar_admin(settings, names_asked, topics_polled)
+        return _pulsar_admin(settings, names_asked, topics_polled, resumes=resumes)
     if settings.policies.source is PoliciesSource.FILE:
         assert file is not None, "rgd.config.relations checks it"
-        return FilePolicies(file)
+        folder = log_folder(settings.log.dir, settings.broker.name)
+        # Twice, because it has a head, too.
+        kept = KeptFile(folder / FILE_POLICIES_FILE, str(file), 2 * FILE_BYTES_MAX)
+        return FilePolicies(file, kept, resumes=resumes)
     return _table(settings, url, resumes=resumes)
 
 
@@ -68,7 +75,7 @@ def _table(settings: Settings, url: str, *, resumes: bool) -> TablePolicies:
     return TablePolicies(
         PulsarPolicyStore(url, topic, settings=access, value_bytes_max=POLICY_MAX),
         settings.broker.name,
-        seed_of(settings.policies.file),
+        seed_of(settings.policies.file, resumes=resumes),
         prepare=partial(make_namespace, settings.exchange, namespace_of_topic(topic)),
         kept=PoliciesFile(folder / TABLE_POLICIES_FILE, table_identity(settings)),
         resumes=resumes,
@@ -85,7 +92,7 @@ def table_identity(settings: Settings) -> str:
 
 
 def _pulsar_admin(
-    settings: Settings, names_asked: NamesAsked, topics_polled: TopicsPolled
+    settings: Settings, names_asked: NamesAsked, topics_polled: TopicsPolled, *, resumes: bool
 ) -> PulsarAdminPolicies:
     policies = settings.policies
     client = StockClient(settings.exchange)
@@ -93,7 +100,7 @@ def _pulsar_admin(
     origins = Origins(
         stock=StockAdmin(client, settings.cluster),
         store=StockFile(folder / STOCK_POLICIES_FILE, client.url),
-        stand_in=seed_of(policies.file),
+        stand_in=seed_of(policies.file, resumes=resumes),
         names_asked=names_asked,
         topics_polled=topics_polled,
     )

@@ -13,6 +13,7 @@ from rgd.app.policies.file import FilePolicies
 from rgd.app.process import new_incarnation
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
+from rgd.config.kept_file import KeptFile
 from rgd.config.load import load_settings
 from rgd.core.broker.shard_shares import Phase
 from rgd.core.buckets.decision import Request
@@ -70,7 +71,7 @@ class Member:
             core_settings(load_settings(None, {}, overrides), sender, frozenset()),
             folder,
             ground.exchange(),
-            FilePolicies(folder / "groups.yaml"),
+            FilePolicies(folder / "groups.yaml", KeptFile(folder / "kept", "", 1000)),
             shard_exchange=lambda shard: ground.exchange(shard=shard),
         )
         self.until = asyncio.Event()

@@ -7,15 +7,17 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 import asyncio
 import errno
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from rgd.app.policies import file as file_module
-from rgd.app.policies.file import FilePolicies
+from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.config.faults import FAULTS_MAX
-from rgd.config.groups import load_groups
+from rgd.config.groups import parse_groups
+from rgd.config.kept_file import KeptFile
 from rgd.config.plain_files import replace_file
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -30,8 +32,9 @@ BAD = "groups: {gold: {publish: {messages: 3, bites: 1}}}\n"
 class Follower:
     """What a file source told."""
 
-    def __init__(self, path: Path) -> None:
-        self.policies = FilePolicies(path)
+    def __init__(self, path: Path, *, resumes: bool = False) -> None:
+        kept = KeptFile(path.with_name("kept"), str(path), 1000)
+        self.policies = FilePolicies(path, kept, resumes=resumes)
         self.told: list[tuple[int, int]] = []
 
     def on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
@@ -60,10 +63,25 @@ async def follower(path: Path) -> AsyncIterator[Follower]:
     task.cancel()
 
 
-def test_a_daemon_does_not_start_on_a_bad_file(path: Path) -> None:
-    path.write_text(BAD)
-    with pytest.raises(ConfigError, match="bites"):
-        FilePolicies(path)
+async def test_a_bad_file_is_refused_at_the_start_but_not_by_a_plane_that_takes_over(
+    path: Path, follower: Follower
+) -> None:
+    replace_file(path, BETTER.encode())
+    kept = path.with_name("kept")
+    await until(lambda: follower.rates == [1, 2] and BETTER.encode() in kept.read_bytes())
+    replace_file(path, BAD.encode())
+    for refused in (Follower, partial(seed_of, resumes=False)):
+        with pytest.raises(ConfigError, match="bites"):
+            refused(path)
+    assert seed_of(path, resumes=True) is None
+    following = Follower(path, resumes=True)
+    assert "last good ones" in (following.policies.trouble or "")
+    task = asyncio.create_task(following.policies.follow(following.on_snapshot))
+    await until(lambda: following.rates == [2])
+    replace_file(path, GOOD.encode())
+    await until(lambda: following.rates == [2, 1])
+    assert following.policies.trouble is None
+    task.cancel()
 
 
 async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower) -> None:
@@ -108,11 +126,11 @@ async def test_an_internal_error_loses_no_change_of_the_file(
 ) -> None:
     faults = iter([ZeroDivisionError("injected")])
 
-    def load(path: Path) -> PolicySnapshot:
+    def load(content: bytes, name: str) -> PolicySnapshot:
         if where == "while it is read":
             for fault in faults:
                 raise fault
-        return load_groups(path)
+        return parse_groups(content, name)
 
     def on_snapshot(snapshot: PolicySnapshot, policies_hash: int) -> None:
         if where == "when it is told" and source.told:
@@ -121,7 +139,7 @@ async def test_an_internal_error_loses_no_change_of_the_file(
         source.on_snapshot(snapshot, policies_hash)
 
     source = Follower(path)
-    monkeypatch.setattr(file_module, "load_groups", load)
+    monkeypatch.setattr(file_module, "parse_groups", load)
     replace_file(path, BETTER.encode())
     with pytest.raises(ZeroDivisionError):
         await source.policies.follow(on_snapshot)
