@@ -156,8 +156,8 @@ class Agreeing:
         self.on_broken: Callable[[str], None] = self._halt
         #: Why this daemon may not go on.
         self.halted: str | None = None
-        #: Set when it has to end; `run` makes it the event that it was given.
-        self._until = asyncio.Event()
+        #: Called with it once: a plane's process tells its gate, which first stops granting and then sets `until`.
+        self.on_halted: Callable[[str], None] = nobody_listens
         self._alarms = AlarmLog(self.broker)
         core.gate.news.on_news = self._poked.set
         #: Whether `run` has begun, and whether the core was started.
@@ -250,8 +250,7 @@ class Agreeing:
     # Its life.
 
     async def run(self, until: asyncio.Event, *, on_up: Callable[[], None]) -> None:
-        """Serve until `until` is set (or `halted` is), then leave in order."""
-        self._until = until
+        """Serve until `until` is set, then leave in order."""
         await self.parts.usage_log.open()
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.start()
@@ -407,9 +406,10 @@ class Agreeing:
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""
-        _log.error("refused to go on", reason=reason)
-        self.halted = self.halted or reason
-        self._until.set()
+        if self.halted is None:
+            self.halted = reason
+            _log.error("refused to go on", reason=reason)
+            self.on_halted(reason)
 
     def _shard_opened(self, shard: Shard) -> None:
         self._handle(ShardOpened(self.now(), shard))

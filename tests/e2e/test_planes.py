@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
-from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
+from rgd.adapters.usagelog.reader import DamagedEntry, LogEntry, read_entries
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.log_records import LogReader
@@ -23,8 +23,18 @@ pytestmark = pytest.mark.e2e
 CALLERS = 8
 
 
-def daemon_in(folder: Path) -> Daemon:
-    return lone_daemon(folder, EXCHANGE__ON_ISOLATION="open")
+#: Raises as often as makes a daemon end, and can be loaded and log what comes after it.
+FAILS = """
+calls = iter(range(1_000_000))
+class Fails:
+    def intercept(self, timestamp_ms, index):
+        assert not 0 < next(calls) <= 121
+        return b"\\x7a\\x02r7"
+"""
+
+
+def daemon_in(folder: Path, **settings: str) -> Daemon:
+    return lone_daemon(folder, EXCHANGE__ON_ISOLATION="open", **settings)
 
 
 def records(folder: Path) -> list[RoundRecord]:
@@ -57,6 +67,13 @@ async def ask_to_the_end(daemon: Daemon) -> int:
             return granted
 
 
+def all_admitted(folder: Path) -> int:
+    """All that was admitted by the log of a daemon that ended in order."""
+    logged = records(folder)
+    assert logged[-1].last
+    return int(max(record.rows.admitted_total[0, 0] for record in logged if len(record.rows)))
+
+
 async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped_and_streams_end(
     tmp_path: Path,
 ) -> None:
@@ -70,10 +87,22 @@ async def test_the_log_has_every_grant_of_a_daemon_that_was_stopped_and_streams_
         async for _ in views:
             pass
         assert await stopping == 0
-    logged = records(tmp_path)
-    assert logged[-1].last
-    admitted = max(record.rows.admitted_total[0, 0] for record in logged if len(record.rows))
-    assert admitted == sum(task.result() for task in callers)
+    assert all_admitted(tmp_path) == sum(task.result() for task in callers)
+
+
+async def test_so_has_the_log_of_one_that_ends_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    daemon = daemon_in(tmp_path, LOG__BROKERENTRYMETADATAINTERCEPTORS="failing.Fails")
+    await daemon.start()
+    async with asyncio.timeout(SOON_S):
+        granted = await asyncio.gather(*(ask_to_the_end(daemon) for _ in range(CALLERS)))
+        assert await daemon.wait() == 1
+    assert all_admitted(tmp_path) == sum(granted)
+    found = [one.entry for one in read_entries(tmp_path / "log") if isinstance(one, LogEntry)]
+    assert {entry.broker.unknown for entry in found if entry.broker} == {b"\x7a\x02r7"}
 
 
 async def test_a_kill_leaves_no_plane_and_no_closing_record(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from rgd.adapters.http.client import DaemonClient, DaemonRefused
-from rgd.adapters.usagelog.reader import LogEntry, read_entries
 from tests.support.lone_daemon import lone_daemon, running
 
 pytestmark = pytest.mark.e2e
@@ -54,28 +53,6 @@ async def test_a_log_folder_that_is_removed_is_made_again(tmp_path: Path, fsync:
         await ask_until_logged(client, log)
     # Indexes continue, so that a reader sees the gap.
     assert min(int(path.stem) for path in log.rglob("*.log")) > 0
-
-
-RACK = """
-class Rack:
-    def intercept(self, timestamp_ms, index):
-        return b"\\x7a\\x02r7"
-"""
-
-
-async def test_an_interceptor_of_ones_own_is_loaded_by_its_dotted_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PIP-70's interface, in a daemon."""
-    (tmp_path / "acme_interceptors.py").write_text(RACK)
-    interceptors = "AppendIndexMetadataInterceptor,acme_interceptors.Rack"
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    daemon = lone_daemon(tmp_path, LOG__BROKERENTRYMETADATAINTERCEPTORS=interceptors)
-    async with running(daemon) as client:
-        await ask_until_logged(client, tmp_path / "log")
-    entries = [one.entry for one in read_entries(tmp_path / "log") if isinstance(one, LogEntry)]
-    assert {entry.broker.unknown for entry in entries if entry.broker} == {b"\x7a\x02r7"}
-    assert [entry.index for entry in entries] == list(range(len(entries)))
 
 
 async def ask_until_logged(client: DaemonClient, log: Path) -> None:

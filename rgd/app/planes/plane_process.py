@@ -143,6 +143,7 @@ async def _run(
         stack.push_async_callback(daemon.close)
         host.daemon = daemon
         daemon.on_broken = _end_at_once
+        daemon.on_halted = lambda reason: link.tell_host("cannot_go_on", Halted(reason))
         link.on_fault = partial(daemon.errors.note, "link")
         live = Live(daemon, host.events)
         plane = Plane(
@@ -177,8 +178,6 @@ async def _run(
             now_s = asyncio.get_running_loop().time()
             alone_s = settings.shutdown_timeout_ms / 1000
             await close_within(stack, alone_s if host.ends_at is None else host.ends_at - now_s)
-    if daemon.halted is not None:
-        raise Halted(daemon.halted)
 
 
 def _end_at_once(_reason: str) -> None:

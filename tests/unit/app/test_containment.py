@@ -7,7 +7,6 @@ that raises in a process of its own (tests/unit/app/planes).
 import asyncio
 import subprocess
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,13 +21,12 @@ from rgd.app.process import close_within
 from rgd.app.telemetry import Telemetry
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.messages import Goodbye, Loggable, PoliciesInForce
+from rgd.core.exchange.messages import Loggable, PoliciesInForce
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError
 from rgd.ports.metrics import Sample
-from rgd.wire.codec import decode
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GOLD = Request(group="gold")
@@ -294,25 +292,6 @@ def test_policies_that_the_log_has_no_room_for_are_logged_with_a_later_round(
     running._call(change)
     wait_until(running, lambda: isinstance(daemon.acquire(GOLD), Decision) and len(offered) > 4)
     assert offered[:5] == [True, False, True, False, False]
-
-
-def test_a_daemon_that_cannot_go_on_ends_in_order_with_a_goodbye(
-    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    daemon, has_left = running.daemon, threading.Event()
-    publish = daemon.parts.exchange.publish
-
-    async def noted(payload: bytes) -> None:
-        if isinstance(decode(payload), Goodbye):
-            has_left.set()
-        await publish(payload)
-
-    monkeypatch.setattr(daemon.parts.exchange, "publish", noted)
-    monkeypatch.setattr(daemon, "_until_wake_s", boom)
-    # Its loop ends soon after: it cannot be asked any more.
-    assert has_left.wait(WAIT_S)
-    assert daemon.halted is not None
-    assert f"more than {INTERNAL_ERRORS_MAX} internal errors" in daemon.halted
 
 
 def test_figures_are_read_up_to_the_one_that_raises() -> None:
