@@ -203,7 +203,7 @@ class HttpSettings(Section):
     """A connection that has not read its answer after this time is closed."""
     unread_max_bytes: Size = Field(default=64 << 20, ge=64 << 10, le=1 << 40)
     """Most bytes of unread answers, of all connections together; beyond that the connection whose answer waits
-    longest is closed."""
+    longest is closed. One answer may be larger by itself while no other waits."""
     bodies_max_bytes: Size = Field(default=64 << 20, ge=1 << 10, le=1 << 40)
     """Most bytes of request bodies, of all connections together, beyond the first 128 KiB of each; then 503."""
     ungoverned: Ungoverned = Ungoverned.ALLOW

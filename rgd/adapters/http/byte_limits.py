@@ -2,7 +2,7 @@
 
 Laws: each budget is one number for all connections together, and what happens at it is said here. A
 body beyond the budget is refused with a word (503); an unread answer beyond it costs the connection
-that has let its answer wait longest. The first bytes of each body are free, so that callers who hold
+that has let its answer wait longest; one answer may be larger by itself while no other waits. The first bytes of each body are free, so that callers who hold
 the whole budget with large bodies that do not arrive keep nobody from asking an ordinary question.
 
 It knows no HTTP library: whoever reads bodies and writes answers tells how many bytes there are.
@@ -70,6 +70,8 @@ class UnreadAnswers:
     def add(self, owner: object, count: int, abort: Callable[[], None]) -> None:
         """Count an answer that waits; those that wait longest are aborted while all are too many.
 
+        One that is too large by itself may wait alone; nobody else is aborted for it.
+
         Args:
             owner: of the connection; it has at most one answer that waits.
             count: bytes that wait.
@@ -77,12 +79,10 @@ class UnreadAnswers:
         """
         self._waiting[owner] = (count, abort)
         self.total += count
-        while self.total > self._bytes_max:
-            longest, (freed, end) = self._waiting.popitem(last=False)
+        while self.total > self._bytes_max and len(self._waiting) > 1:
+            _, (freed, end) = self._waiting.popitem(last=count > self._bytes_max)
             self.total -= freed
             end()
-            if longest is owner:
-                break
 
     def remove(self, owner: object) -> None:
         """The answer was read, or its connection is gone. Idempotent."""
