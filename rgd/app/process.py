@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 import uvloop
@@ -37,6 +37,8 @@ SWITCH_INTERVAL_S: Final = 0.0005
 #: left to once in some hundred million new objects. The younger ones look at some 300 objects at most:
 #: beside a plane on the same core, which keeps the caches for itself, 3,000 take up to 9 ms.
 GC_THRESHOLDS: Final = (100, 2, 500_000)
+
+_T = TypeVar("_T")
 
 
 class Halted(RgdError):
@@ -69,6 +71,15 @@ def stop_signalled() -> asyncio.Event:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, until.set)
     return until
+
+
+async def unless(until: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
+    """What work gives; None where `until` is set first, which ends the work."""
+    async with asyncio.TaskGroup() as tasks:
+        working, ending = tasks.create_task(work), tasks.create_task(until.wait())
+        ending.add_done_callback(lambda _: working.cancel())
+        working.add_done_callback(lambda _: ending.cancel())
+    return None if working.cancelled() else working.result()
 
 
 def tune_interpreter() -> None:

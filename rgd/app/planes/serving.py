@@ -34,6 +34,7 @@ from rgd.app.process import (
     new_incarnation,
     run_daemon,
     stop_signalled,
+    unless,
 )
 from rgd.app.recent_events import EVENTS_MAX
 from rgd.config.settings import Settings
@@ -76,10 +77,12 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
     async with AsyncExitStack() as stack:
         until = stop_signalled()
         embedded = embedded_broker(settings)
-        url = settings.exchange.url
+        url: str | None = settings.exchange.url
         if embedded is not None:
             stack.push_async_callback(embedded.stop)
-            url = await embedded.ensure()
+            url = await unless(until, embedded.ensure())
+        if url is None:
+            return
         serving = Serving(settings, url, until, insecure=insecure)
         configure_logs(recent=serving.logged)
         works = {

@@ -1,11 +1,14 @@
 """How long an end may take. Not covered: what is done in it, which tests/e2e/test_planes.py has."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 
+from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.app.door_wiring import http_settings
-from rgd.app.planes.serving import Serving
+from rgd.app.planes.serving import Serving, serve
 from rgd.config.settings import Settings
 from rgd.core.units import NS_PER_S, Nanos
 
@@ -33,3 +36,15 @@ async def test_the_parts_of_an_end_take_no_longer_together_than_is_said(
     assert passed_s - 5.0 < timeout_s
     assert told == [("drain",), ("stop", pytest.approx(timeout_s / 2))]
     assert serving.left_s() == pytest.approx(timeout_s - (passed_s - 5.0))
+
+
+def test_a_daemon_that_waits_for_the_embedded_broker_ends_as_soon_as_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def ensure(_broker: object) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await asyncio.Future()
+
+    monkeypatch.setattr(EmbeddedBroker, "ensure", ensure)
+    # It raises nothing, so the exit code is 0.
+    serve(Settings(), say=pytest.fail)
