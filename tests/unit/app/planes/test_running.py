@@ -1,9 +1,13 @@
-"""When a plane that says nothing is killed. Not covered: its process, which tests/e2e/test_planes.py has."""
+"""What a plane is started with, and when one that says nothing is killed. Not covered: tests/e2e/test_planes.py."""
 
 import asyncio
+import socket
 import subprocess
 import time
+from pathlib import Path
 from typing import Any, cast
+
+import pytest
 
 from rgd.app.containment import InternalErrors
 from rgd.app.planes.gate_end import GateEnd
@@ -40,3 +44,22 @@ async def test_a_plane_that_starts_may_be_silent_for_longer_also_after_its_first
         await asyncio.sleep(0)
     assert process.kills == 1
     await watch
+
+
+@pytest.mark.slow
+async def test_it_imports_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit(77)")
+    monkeypatch.chdir(tmp_path)
+    gate, nothing = gate_process(), cast("Any", None)
+
+    def make_end() -> GateEnd:
+        return GateEnd(gate.gate, gate, gate.errors, gate.now)
+
+    async def begun(_end: GateEnd, relay: socket.socket) -> None:
+        relay.close()
+
+    runner = PlaneRunner(make_end, begun=begun, ended=nothing, silent_s=60.0)
+    # What it begins with is not there.
+    assert await runner._run_one() == "ended with exit code 1"
