@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from rgd.app.clock import SystemClock
 from rgd.app.planes.gate_end import GateEnd
 from rgd.app.planes.gate_process import GateProcess
@@ -23,10 +25,9 @@ GOLD = PolicySnapshot({"gold": Group("gold", Limit(Rates(8_000)))})
 KEY = GroupKey("gold", Kind.PUBLISH)
 
 
-def gate_process(hold_s: float = 3600.0) -> GateProcess:
+def gate_process() -> GateProcess:
     gate = LocalGate(BucketSettings(NS_PER_S, 1000, 1000))
-    hold_ns = int(hold_s * NS_PER_S)
-    return GateProcess(gate, SystemClock(), asyncio.Event(), OnIsolation.OPEN, hold_ns)
+    return GateProcess(gate, SystemClock(), asyncio.Event(), OnIsolation.OPEN, 3600 * NS_PER_S)
 
 
 class End(GateEnd):
@@ -69,47 +70,24 @@ def share(process: GateProcess) -> Rates:
     return state.share
 
 
-async def test_shares_hold_without_a_plane_and_then_those_of_isolation_come() -> None:
-    process = gate_process(hold_s=0.0)
-    use(process)
-    process.detach("it died")
-    assert share(process) == Rates(1_000)
-    assert "plane: it died" in process.health().degraded
-    async with keeping_up(process):
-        while share(process) == Rates(1_000):  # noqa: ASYNC110 -- nothing tells
-            await asyncio.sleep(0)
-    assert share(process).is_unlimited
-
-
-async def test_beside_a_plane_that_says_nothing_shares_hold_as_long_and_it_is_told() -> None:
-    process = gate_process(hold_s=3600.0)
-    end = use(process)
-    async with keeping_up(process):
-        # A turn of the upkeep.
-        await asyncio.sleep(0)
-        assert share(process) == Rates(1_000)
-        end.fall_silent()
-        while "isolated" not in end.noted:  # noqa: ASYNC110 -- nothing tells
-            await asyncio.sleep(0)
-        assert share(process).is_unlimited
-        assert "plane: its process says nothing" in process.health().degraded
-        # What it says then counts.
-        end.received_at = now = Nanos(time.monotonic_ns())
-        process.gate.set_depth(NS_PER_S)
-        process.gate.set_shares([(0, Rates(1_000))], now)
-        assert share(process) == Rates(1_000)
-
-
-async def test_a_plane_that_told_no_shares_does_not_make_the_hold_longer() -> None:
-    process = gate_process(hold_s=3600.0)
+@pytest.mark.parametrize("trouble", ["so did this one", "its process says nothing"])
+async def test_shares_hold_for_so_long_and_no_longer_for_a_plane_that_tells_none(
+    trouble: str,
+) -> None:
+    process = gate_process()
     end = use(process)
     end.fall_silent()
-    process.detach("it died")
-    process.attach(End())
-    process.detach("so did this one")
+    if is_gone := trouble == "so did this one":
+        process.detach("it died")
+        process.attach(End())
+        process.detach(trouble)
+    assert share(process) == Rates(1_000)
     async with keeping_up(process):
         while not share(process).is_unlimited:  # noqa: ASYNC110 -- nothing tells
             await asyncio.sleep(0)
+    assert f"plane: {trouble}" in process.health().degraded
+    # One that goes on has to tell its shares again.
+    assert ("isolated" in end.noted) is not is_gone
 
 
 async def test_while_a_plane_takes_over_the_gate_is_as_ready_as_it_was() -> None:
@@ -140,22 +118,11 @@ async def test_only_what_no_other_plane_can_mend_ends_the_daemon() -> None:
     assert isinstance(first.failure, Unavailable)
 
 
-async def test_what_rounds_leave_to_do_is_done() -> None:
-    process = gate_process()
-    worked = iter([True, True, False])
-    done: list[Nanos] = []
-
-    class Behind(LocalGate):
-        is_behind = property(lambda _: next(worked))
-
-        def work(self, now: Nanos) -> None:
-            done.append(now)
-
-    process.gate = Behind(BucketSettings(NS_PER_S, 1000, 1000))
-    upkeep = asyncio.ensure_future(process.keep_up())
-    while len(done) < 3:  # noqa: ASYNC110 -- nothing tells
-        await asyncio.sleep(0)
-    upkeep.cancel()
+async def test_what_rounds_leave_to_do_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, done = gate_process(), asyncio.Event()
+    monkeypatch.setattr(process.gate, "work", lambda _now: done.set())
+    async with keeping_up(process):
+        await done.wait()
 
 
 def kinds(kind: type[RgdError]) -> Iterator[type[RgdError]]:

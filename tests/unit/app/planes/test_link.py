@@ -107,17 +107,6 @@ async def in_plane(connected: socket.socket, act: Callable[[PlaneEnd], Awaitable
     return await asyncio.to_thread(lambda: uvloop.run(run()))
 
 
-async def test_what_is_told_arrives_without_an_ask() -> None:
-    async def act(plane: PlaneEnd) -> None:
-        plane.tell_host("hear", "told")
-        await asyncio.sleep(0)
-
-    async with linked() as (_, host, _, connected):
-        await in_plane(connected, act)
-        await host.has_heard.wait()
-        assert host.heard == ["told"]
-
-
 async def test_what_the_gate_raises_is_raised_where_it_was_asked_for() -> None:
     async def act(plane: PlaneEnd) -> None:
         with pytest.raises(UnknownGroup, match="gold"):
