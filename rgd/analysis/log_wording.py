@@ -1,7 +1,8 @@
 """Sentences about the logs' defects: clocks that were off, brokers that stood still, lost counts.
 
 Law: "nothing is missing" is stated only if every broker ended with a closing record or outlived the range, because a
-killed broker loses the counts of its last round, and if no total grew in a time without records. `summary.json` has the same facts.
+killed broker loses the counts of its last round, and if no total of what was granted grew in a time without records of at most
+3,600 windows. `summary.json` has the same facts.
 """
 
 from collections.abc import Sequence

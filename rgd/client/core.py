@@ -303,7 +303,9 @@ class ClientCore:
             self._batch_max = len(batch) // 2
             self._waiting.extendleft(reversed(batch))
         else:
-            refused = Answer(granted=False, status=status, reason=reason_of(body))
+            # The 403 of a whole call is the token's, which lacks the scope; that of an item is its name's.
+            fault = 401 if status == 403 else status
+            refused = Answer(granted=False, status=fault, reason=reason_of(body))
             for ticket in batch:
                 self._deliver(ticket, refused)
 

@@ -1,6 +1,6 @@
 """Looking at logs as they lie: which segments there are.
 
-Law: a look changes nothing, and reads headers only. Checking them is `verifying`'s business.
+Law: a look changes nothing, and reads headers only, but for the end of the last segment. Checking them is `verifying`'s business.
 """
 
 from collections.abc import Iterator

@@ -116,7 +116,7 @@ def is_begun(segment: Segment) -> bool:
 
 
 def facts_of(segment: Segment) -> ClosedSegment:
-    """What retention has to know of a closed segment; reads its first header and its last ones.
+    """What retention has to know of a closed segment; reads its first header and its last ones, of the last segment all behind its last mark.
 
     Raises:
         OSError: it cannot be read.

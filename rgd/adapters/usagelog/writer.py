@@ -1,6 +1,6 @@
 """The daemon's usage log: one thread that writes, fed by one bounded queue.
 
-Law: `append` never waits for the disk. Payloads are written in order, or counted in `lost`. A full
+Law: `append` never waits for the disk. Payloads are written in order, or counted in `lost`, but for policies, which are offered again. A full
 queue drops the newest at once. While the disk fails, the queue keeps its payloads until the log is closed
 and one more attempt has failed.
 A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,

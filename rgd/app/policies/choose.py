@@ -14,7 +14,7 @@ from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile
 from rgd.adapters.usagelog.files import log_folder
 from rgd.app.access import make_namespace, pulsar_settings
-from rgd.app.policies.file import FilePolicies, seed_of
+from rgd.app.policies.file import FilePolicies, GroupsFile, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import (
     NamesAsked,
@@ -56,16 +56,23 @@ def policies_of(
     resumes: bool = False,
 ) -> Policies:
     """The source named in the settings."""
-    file = settings.policies.file
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:
         return _pulsar_admin(settings, names_asked, topics_polled, resumes=resumes)
     if settings.policies.source is PoliciesSource.FILE:
+        file = _groups_file(settings, resumes=resumes)
         assert file is not None, "rgd.config.relations checks it"
-        folder = log_folder(settings.log.dir, settings.broker.name)
-        # Twice, because it has a head, too.
-        kept = KeptFile(folder / FILE_POLICIES_FILE, str(file), 2 * FILE_BYTES_MAX)
-        return FilePolicies(file, kept, resumes=resumes)
+        return FilePolicies(file)
     return _table(settings, url, resumes=resumes)
+
+
+def _groups_file(settings: Settings, *, resumes: bool) -> GroupsFile | None:
+    path = settings.policies.file
+    if path is None:
+        return None
+    folder = log_folder(settings.log.dir, settings.broker.name)
+    # Twice, because it has a head, too.
+    kept = KeptFile(folder / FILE_POLICIES_FILE, str(path), 2 * FILE_BYTES_MAX)
+    return GroupsFile(path, kept, resumes=resumes)
 
 
 def _table(settings: Settings, url: str, *, resumes: bool) -> TablePolicies:
@@ -75,7 +82,7 @@ def _table(settings: Settings, url: str, *, resumes: bool) -> TablePolicies:
     return TablePolicies(
         PulsarPolicyStore(url, topic, settings=access, value_bytes_max=POLICY_MAX),
         settings.broker.name,
-        seed_of(settings.policies.file, resumes=resumes),
+        seed_of(_groups_file(settings, resumes=resumes)),
         prepare=partial(make_namespace, settings.exchange, namespace_of_topic(topic)),
         kept=PoliciesFile(folder / TABLE_POLICIES_FILE, table_identity(settings)),
         resumes=resumes,
@@ -100,7 +107,7 @@ def _pulsar_admin(
     origins = Origins(
         stock=StockAdmin(client, settings.cluster),
         store=StockFile(folder / STOCK_POLICIES_FILE, client.url),
-        stand_in=seed_of(policies.file, resumes=resumes),
+        stand_in=seed_of(_groups_file(settings, resumes=resumes)),
         names_asked=names_asked,
         topics_polled=topics_polled,
     )

@@ -17,7 +17,7 @@ import structlog
 
 from rgd.app.policies.source import OnSnapshot, ReadOnlyPolicies
 from rgd.config.document import read_content
-from rgd.config.groups import load_groups, parse_groups
+from rgd.config.groups import parse_groups
 from rgd.config.kept_file import KeptFile
 from rgd.config.plain_files import fingerprint
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -34,35 +34,79 @@ FAULT_CHARS_MAX: Final = 500
 _log = structlog.get_logger("rgd.policies")
 
 
-class FilePolicies(ReadOnlyPolicies):
-    """Policies from a groups file.
+class GroupsFile:
+    """A groups file; what was accepted of it is kept for the next plane.
 
     Args:
-        path: the groups file.
-        kept: has what was last accepted.
-        resumes: another plane of this daemon accepted what is kept.
+        path: the file.
+        kept: has the content that was last accepted.
+        resumes: another plane of this daemon accepted it.
+    """
+
+    def __init__(self, path: Path, kept: KeptFile, *, resumes: bool) -> None:
+        self.path = path
+        self._kept = kept
+        self._resumes = resumes
+
+    def begin(self) -> tuple[PolicySnapshot, ConfigError | None]:
+        """The policies to begin with; with the error, if the file is refused and they are those that are kept.
+
+        Raises:
+            ConfigError: the file is refused, and nothing is kept.
+        """
+        try:
+            return self.read(), None
+        except ConfigError as error:
+            accepted = self._kept.load() if self._resumes else None
+            if accepted is None:
+                raise
+            return parse_groups(accepted, str(self.path)), error
+
+    def read(self) -> PolicySnapshot:
+        """The policies of the file.
+
+        Raises:
+            ConfigError: it is refused, or cannot be read.
+        """
+        content = read_content(self.path)
+        snapshot = parse_groups(content, str(self.path))
+        # Nothing waits for the disk.
+        threading.Thread(target=self._keep, args=(content,), daemon=True).start()
+        return snapshot
+
+    def _keep(self, content: bytes) -> None:
+        with suppress(OSError):
+            self._kept.store(content)
+
+
+def seed_of(file: GroupsFile | None) -> PolicySnapshot | None:
+    """The snapshot by which a groups file seeds a table; None if there is no file. Raises as `GroupsFile.begin`."""
+    if file is None:
+        return None
+    snapshot, refused = file.begin()
+    if refused is not None:
+        _log_refused(refused)
+    return snapshot
+
+
+class FilePolicies(ReadOnlyPolicies):
+    """Policies from a groups file.
 
     Raises:
         ConfigError: it cannot be used now; a daemon does not start without policies.
     """
 
-    def __init__(self, path: Path, kept: KeptFile, *, resumes: bool = False) -> None:
-        self._path = path
-        self._kept = kept
+    def __init__(self, file: GroupsFile) -> None:
+        self._file = file
         # Before the read, so that the next check sees a concurrent write.
-        self._stamp: object = fingerprint([path])
-        try:
-            self._snapshot, self._hash, content = _load(path)
-            self._keep(content)
-        except ConfigError as error:
-            accepted = kept.load() if resumes else None
-            if accepted is None:
-                raise
-            self._tell_refused(error)
+        self._stamp: object = fingerprint([file.path])
+        self._snapshot, refused = file.begin()
+        self._hash = policies_hash(self._snapshot)
+        if refused is not None:
+            self._tell_refused(refused)
             # It may have been only unreadable.
             self._stamp = None
-            self._snapshot, self._hash = _parsed(accepted, path)
-        self._owner = f"{path}, which is the truth; change the file"
+        self._owner = f"{file.path}, which is the truth; change the file"
 
     #: It was read before anything else.
     is_settled = True
@@ -77,7 +121,7 @@ class FilePolicies(ReadOnlyPolicies):
         on_snapshot(self._snapshot, self._hash)
         while True:
             await asyncio.sleep(FILE_POLL_S)
-            stamp = await asyncio.to_thread(fingerprint, [self._path])
+            stamp = await asyncio.to_thread(fingerprint, [self._file.path])
             if stamp != self._stamp:
                 # A file that is in force, or was refused for its content, is not read again, even if
                 # it replaces another one.
@@ -91,33 +135,28 @@ class FilePolicies(ReadOnlyPolicies):
     async def _reload(self, on_snapshot: OnSnapshot) -> bool:
         """Load the file; False if it could not be read, whatever its content."""
         try:
-            snapshot, its_hash, content = await asyncio.to_thread(_load, self._path)
-            on_snapshot(snapshot, its_hash)
+            loaded = await asyncio.to_thread(self._load)
+            on_snapshot(*loaded)
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error.__cause__, OSError)
         except Exception:
             self.trouble = "the last good ones stay in force: internal error while it was read"
             raise
-        self._snapshot, self._hash = snapshot, its_hash
-        self._keep(content)
+        self._snapshot, self._hash = loaded
         self.trouble = None
         _log.info(
             "reloaded groups file",
-            file=str(self._path),
+            file=str(self._file.path),
             groups=len(self._snapshot.groups),
             hash=f"{self._hash:016x}",
         )
         return True
 
-    def _keep(self, content: bytes) -> None:
-        """Keep what was accepted for the next plane; nothing waits for the disk."""
-
-        def store() -> None:
-            with suppress(OSError):
-                self._kept.store(content)
-
-        threading.Thread(target=store, daemon=True).start()
+    def _load(self) -> tuple[PolicySnapshot, int]:
+        """The policies of the file, and their hash."""
+        snapshot = self._file.read()
+        return snapshot, policies_hash(snapshot)
 
     def _tell_refused(self, error: ConfigError) -> None:
         others = sum(fault.count for fault in error.faults) - 1
@@ -130,35 +169,6 @@ class FilePolicies(ReadOnlyPolicies):
         _log_refused(error)
 
 
-def seed_of(path: Path | None, *, resumes: bool) -> PolicySnapshot | None:
-    """The snapshot by which a groups file seeds a table; None if there is no file.
-
-    A plane that resumes does without one that is refused, because its gate has policies already.
-
-    Raises:
-        ConfigError: another one cannot.
-    """
-    try:
-        return None if path is None else load_groups(path)
-    except ConfigError as error:
-        if not resumes:
-            raise
-        _log_refused(error)
-        return None
-
-
 def _log_refused(error: ConfigError) -> None:
     for fault in error.faults[:FAULTS_LOGGED_MAX]:
         _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
-
-
-def _load(path: Path) -> tuple[PolicySnapshot, int, bytes]:
-    """The policies of the file, their hash, and its content."""
-    content = read_content(path)
-    return *_parsed(content, path), content
-
-
-def _parsed(content: bytes, path: Path) -> tuple[PolicySnapshot, int]:
-    """The policies of a groups file's content, and their hash."""
-    snapshot = parse_groups(content, str(path))
-    return snapshot, policies_hash(snapshot)

@@ -228,7 +228,7 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
         self.trouble = None
         if faults:
             first = next(iter(faults.values()))
-            self.trouble = f"{len(faults)} answers cannot be used, what was known stays: {first}"
+            self.trouble = f"{len(faults)} answers cannot be used whole, what was known of the rest stays: {first}"
 
 
 def snapshot_of(stock: StockPolicies) -> PolicySnapshot:

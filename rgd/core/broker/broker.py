@@ -450,7 +450,7 @@ class Broker:
             return [self.publisher.hello(now), *self.shard_reader.rejoin(now)]
         # The peers drop this broker about now, so they use its shares. The gap counts without
         # `damping_max_ns`, because its last message may be older than the gap.
-        is_dropped = gap_ns > self.settings.expiry_ns
+        is_dropped = gap_ns > self.settings.expiry_rounds * self.settings.round_ns
         if is_dropped and (rejoined := self.own_name.come_back(Signal.DROPPED, now)):
             return rejoined
         return [] if self.name.is_lost else self.shard_reader.rejoin(now, asks_warm=False)

@@ -371,7 +371,7 @@ class Sharing:
 
     def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
         """[slots, 2] shares in the present mode, and in the phases of shards; `of_map` are those by the usage map."""
-        # The gate grants an equal part of what is new to it already, and a floor would be less.
+        # An equal part is what the gate grants of what is new to it; a floor would be less.
         mode = Mode.EQUAL if self.is_resuming else self.mode
         if mode.believes_map:
             shares = self.shards.by_phase(slots, quota, of_map())

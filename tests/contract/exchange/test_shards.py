@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.app.policies.file import FilePolicies
+from rgd.app.policies.file import FilePolicies, GroupsFile
 from rgd.app.process import new_incarnation
 from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
@@ -71,7 +71,11 @@ class Member:
             core_settings(load_settings(None, {}, overrides), sender, frozenset()),
             folder,
             ground.exchange(),
-            FilePolicies(folder / "groups.yaml", KeptFile(folder / "kept", "", 1000)),
+            FilePolicies(
+                GroupsFile(
+                    folder / "groups.yaml", KeptFile(folder / "kept", "", 1000), resumes=False
+                )
+            ),
             shard_exchange=lambda shard: ground.exchange(shard=shard),
         )
         self.until = asyncio.Event()

@@ -214,7 +214,8 @@ def test_what_cannot_be_used_is_said_with_its_name(said: dict[str, Any], field: 
 async def test_a_token_file_is_read_again_when_the_token_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old\n")
-    known = Tokens({digest_of("new"): frozenset({Scope.QUERY})})
+    scopes = {"new": Scope.QUERY, "other": Scope.READ}
+    known = Tokens({digest_of(token): frozenset({scope}) for token, scope in scopes.items()})
     with running_daemon(tmp_path, policies(), tokens=known) as running:
         async with Client(settings_of(running.url, token_file=file, batch_max=1)) as client:
             with pytest.raises(QuestionRefused, match="401"):
@@ -223,6 +224,9 @@ async def test_a_token_file_is_read_again_when_the_token_is_refused(tmp_path: Pa
             # Two calls at once: both are refused, and the first reads the file.
             answers = await client.ask_all([Question(ORDERS)] * 2)
             assert [answer.granted for answer in answers] == [True, True]
+        async with Client(settings_of(running.url, token="other")) as client:
+            with pytest.raises(QuestionRefused, match=r"401: .*scope"):
+                await client.ask(Question(ORDERS))
 
 
 async def test_tls_is_spoken_with_the_certificates_that_were_named(

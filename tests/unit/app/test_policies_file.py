@@ -7,14 +7,13 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 import asyncio
 import errno
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from rgd.app.policies import file as file_module
-from rgd.app.policies.file import FilePolicies, seed_of
+from rgd.app.policies.file import FilePolicies, GroupsFile, seed_of
 from rgd.config.faults import FAULTS_MAX
 from rgd.config.groups import parse_groups
 from rgd.config.kept_file import KeptFile
@@ -23,18 +22,22 @@ from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
 from tests.support.policy_tables import GOLD, one_more, until
+from tests.support.there import there
 
 GOOD = "groups: {gold: {publish: {messages: 1}}}\n"
 BETTER = "groups: {gold: {publish: {messages: 2}}}\n"
 BAD = "groups: {gold: {publish: {messages: 3, bites: 1}}}\n"
 
 
+def file_of(path: Path, *, resumes: bool = False) -> GroupsFile:
+    return GroupsFile(path, KeptFile(path.with_name("kept"), str(path), 1000), resumes=resumes)
+
+
 class Follower:
     """What a file source told."""
 
     def __init__(self, path: Path, *, resumes: bool = False) -> None:
-        kept = KeptFile(path.with_name("kept"), str(path), 1000)
-        self.policies = FilePolicies(path, kept, resumes=resumes)
+        self.policies = FilePolicies(file_of(path, resumes=resumes))
         self.told: list[tuple[int, int]] = []
 
     def on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
@@ -70,10 +73,10 @@ async def test_a_bad_file_is_refused_at_the_start_but_not_by_a_plane_that_takes_
     kept = path.with_name("kept")
     await until(lambda: follower.rates == [1, 2] and BETTER.encode() in kept.read_bytes())
     replace_file(path, BAD.encode())
-    for refused in (Follower, partial(seed_of, resumes=False)):
-        with pytest.raises(ConfigError, match="bites"):
-            refused(path)
-    assert seed_of(path, resumes=True) is None
+    with pytest.raises(ConfigError, match="bites"):
+        Follower(path)
+    seed = there(seed_of(file_of(path, resumes=True)))
+    assert seed.groups["gold"].quota.publish.messages == 2000
     following = Follower(path, resumes=True)
     assert "last good ones" in (following.policies.trouble or "")
     task = asyncio.create_task(following.policies.follow(following.on_snapshot))
