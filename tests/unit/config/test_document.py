@@ -114,13 +114,6 @@ def test_a_file_above_the_size_limit_is_refused(
         read_document(path)
 
 
-def test_too_many_values_are_refused_without_any_alias(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document, "NODES_MAX", 10)
-    nine = parse_document(b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "test.yaml")
-    assert nine.faults.found == []
-    assert "at most 10 values" in fault_of(b"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]")
-
-
 def test_an_alias_counts_as_what_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "NODES_MAX", 12)
     twelve = parse_document(b"[&x [1, 2, 3], *x, 1, 2, 3]", "test.yaml")

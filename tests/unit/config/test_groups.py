@@ -66,13 +66,6 @@ def test_backlog_quotas_are_in_whole_bytes_and_seconds(
     assert snapshot.backlogs.topics == {TOPIC: quotas}
 
 
-def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path) -> None:
-    snapshot = load(
-        tmp_path, "groups: {no: {}, 2026: {}}\nattach: {tenants: {true: 'no', 007: '2026'}}"
-    )
-    assert snapshot.attach.tenants == {"true": "no", "007": "2026"}
-
-
 # Each takes a second on two cores; the room is for a busy machine.
 @pytest.mark.slow
 @pytest.mark.timeout(60)
