@@ -121,13 +121,3 @@ async def test_an_array_over_the_limit_is_413() -> None:
 
         assert answer.status == 413
         assert answer.reason == "body: expected an array of at most 3 items (http.batch_max)"
-
-
-async def test_an_arrays_faults_stand_in_their_place(door: Door) -> None:
-    answer = await door.call(
-        "POST", ACQUIRE, [{"group": "gold"}, {"messages": "x"}, {"group": "no"}]
-    )
-
-    assert answer.status == 200
-    assert [item.get("status") for item in answer.json] == [None, 400, 404]
-    assert "Retry-After" not in answer.headers

@@ -164,12 +164,6 @@ async def test_every_call_stands_in_the_table_above() -> None:
     assert free == OPEN
 
 
-@pytest.mark.parametrize("path", OPEN)
-async def test_the_probes_need_no_token(path: str) -> None:
-    async with open_door(SECURED) as door:
-        assert (await door.call("GET", path)).status == 200
-
-
 @pytest.mark.parametrize(
     "header",
     [

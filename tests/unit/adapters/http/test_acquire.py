@@ -45,6 +45,7 @@ async def ask(acquire: Acquire, body: object) -> Any:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     reply = await reply_of(acquire.answer(Call({}, {}, raw)))
     assert reply.status == 200
+    assert "Retry-After" not in reply.headers
     return msgspec.json.decode(reply.body)
 
 
