@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.buckets.decision import Decision, Level, Request
+from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
@@ -128,31 +128,6 @@ def test_what_is_refused_takes_nothing_from_any_bucket(
         answer = limiter.acquire(request, Nanos(now))
         if not isinstance(answer, Decision) or not answer.granted:
             assert tokens(limiter, now) == before
-
-
-def test_the_most_stringent_level_is_named() -> None:
-    snapshot = PolicySnapshot(
-        {"gold": Group("gold", Limit(Rates(to_milli(100))))},
-        Attachments(namespaces={NAMESPACE: "gold"}),
-        Limits(topics={TOPIC: LocalLimit(Rates(to_milli(10)))}),
-    )
-    limiter = full_limiter(snapshot)
-    request = Request(messages=10, namespace=NAMESPACE, topic=TOPIC)
-    assert limiter.acquire(request, Nanos(0)).granted  # type: ignore[union-attr]
-    refused = limiter.acquire(request, Nanos(0))
-    assert isinstance(refused, Decision)
-    assert (refused.limited_by, refused.dimension) == (Level.TOPIC, Dimension.MESSAGES)
-    assert refused.group is None
-
-
-def test_a_blocked_group_refuses_and_says_one_round() -> None:
-    snapshot = PolicySnapshot(
-        {"gold": Group("gold", blocked=True)}, Attachments(namespaces={NAMESPACE: "gold"})
-    )
-    answer = full_limiter(snapshot).acquire(Request(namespace=NAMESPACE), Nanos(0))
-    assert isinstance(answer, Decision)
-    assert not answer.granted
-    assert answer.retry_after_ms == SETTINGS.round_ms
 
 
 def tokens(limiter: Limiter, now: int) -> list[int]:

@@ -14,7 +14,7 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttled, ThrottledTable
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Dimension, Kind, Nanos
 from tests.support.limiter_alone import numbered
@@ -51,12 +51,10 @@ def rates(messages: int | None, size: int | None) -> Rates:
     return Rates(rate(messages), rate(size))
 
 
-def limiter(
-    messages: Has = NONE, size: Has = NONE, *, split: TopicSplit | None = None, shadow: bool = False
-) -> Limiter:
+def limiter(messages: Has = NONE, size: Has = NONE) -> Limiter:
     broker, group, topic, subscription = map(rates, messages, size)
     made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
-    gold = Group("gold", Limit(dispatch=group), shadow=shadow, topic_split=split)
+    gold = Group("gold", Limit(dispatch=group))
     made.set_policies(
         PolicySnapshot(
             {"gold": gold},
@@ -76,9 +74,6 @@ def limiter(
         made.limit(LimitKey(Kind.DISPATCH, BY_TOPIC, topic=TOPIC)),
         made.limit(LimitKey(Kind.DISPATCH, BY_SUBSCRIPTION, topic=TOPIC, subscription=NAME)),
     ]
-    if split is not None:
-        shares = there(made.split_of(key("gold", Kind.DISPATCH)))
-        levels[1] = shares.part(TOPIC, START)
     for level, has_messages, has_bytes in zip(levels, messages, size, strict=True):
         if level is not None:
             level.take(DEPTH - (has_messages or 0), DEPTH - (has_bytes or 0))
@@ -91,7 +86,6 @@ def read(
     size: int = 0,
     *,
     partial: bool = True,
-    now: Nanos = START,
     subscription: str | None = NAME,
     kind: Kind = Kind.DISPATCH,
 ) -> Decision:
@@ -105,14 +99,14 @@ def read(
             subscription=subscription,
             partial=partial,
         ),
-        now,
+        START,
     )
     assert isinstance(answer, Decision)
     return answer
 
 
-def counted(one: Limiter, now: Nanos = START) -> Throttled | None:
-    return one.throttled.of(TOPIC, NAME, now)
+def counted(one: Limiter) -> Throttled | None:
+    return one.throttled.of(TOPIC, NAME, START)
 
 
 #: Absent, nothing at all, below, at and above what is read.
@@ -152,22 +146,6 @@ def test_exactly_the_levels_that_lower_a_read_count_whatever_limits_there_are(
         if events != expected:
             wrong.append((messages, size, events, expected))
     assert not wrong, f"{len(wrong)} combinations, the first: {wrong[0]}"
-
-
-def test_the_example_of_broker_50_topic_60_subscription_40() -> None:
-    one = limiter(Has(broker=50, topic=60, subscription=40))
-    assert read(one).messages == 40
-    found = there(counted(one))
-    assert [found.events(level, MESSAGES) for level in DISPATCH_LEVELS] == [1, 0, 0, 1]
-    assert [found.events(level, BYTES) for level in DISPATCH_LEVELS] == [0] * 4
-    assert (found.messages, found.bytes) == (60, 0)
-
-
-def test_bytes_are_evaluated_after_the_messages_are_gone() -> None:
-    one = limiter(Has(broker=0), Has(topic=50))
-    read(one, READ, READ)
-    found = there(counted(one))
-    assert (found.messages_events, found.bytes_events) == ((1, 0, 0, 0), (0, 0, 1, 0))
 
 
 def test_a_granted_read_and_a_read_without_a_subscription_count_nothing() -> None:

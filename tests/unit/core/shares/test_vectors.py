@@ -71,12 +71,6 @@ def test_every_vector_is_used() -> None:
     assert used == {case["name"] for case in CASES}
 
 
-def test_doormans_golden_case() -> None:
-    """Doorman's doc/algorithms.md, FAIR_SHARE: 120 over 1000, 50 and 10."""
-    wanted = [1000.0, 50.0, 10.0]
-    assert shares_of("max-min", 120, wanted, wanted) == [60.0, 50.0, 10.0]
-
-
 def test_weights_pour_by_weight() -> None:
     rows = [Row("a", wanted=Pair(10**6)), Row("b", wanted=Pair(10**6), weight=3000)]
     shares = allocate(SharePolicyName.MAX_MIN, Rates(100_000), rows, floor_ppm=0)
