@@ -30,8 +30,8 @@ class Asked:
         self.daemon = ModelDaemon()
         self.answers: list[Answer] = []
 
-    def ask(self, messages: int = 1, *, now: int = 0, attempt: int = 1) -> Ticket | Answer:
-        question = Question(ORDERS, messages, attempt=attempt)
+    def ask(self, messages: int = 1, *, now: int = 0) -> Ticket | Answer:
+        question = Question(ORDERS, messages)
         asked = self.core.ask(question, now, self.answers.append)
         if isinstance(asked, Answer):
             self.answers.append(asked)

@@ -33,11 +33,11 @@ class Leased:
         assert hold is not None
         self.hold: Hold = hold
 
-    def ask(self, messages: int = 1, size: int = 0, *, now: int = 0, attempt: int = 1) -> None:
-        if attempt == 1 and self.hold.take(messages, size, now):
+    def ask(self, messages: int = 1, size: int = 0, *, now: int = 0) -> None:
+        if self.hold.take(messages, size, now):
             self.answers.append(Answer(granted=True, messages=messages, source=Source.LEASE))
             return
-        question = Question(ORDERS, messages, size, attempt=attempt)
+        question = Question(ORDERS, messages, size)
         asked = self.core.ask(question, now, self.answers.append, hold=self.hold)
         if not isinstance(asked, Ticket):
             self.answers.append(asked)

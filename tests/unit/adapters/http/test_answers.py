@@ -9,7 +9,6 @@ from rgd.core.units import Dimension, Kind
 
 def refused(
     *,
-    level: Level = Level.RESOURCE_GROUP,
     retry_after_ms: int = 250,
     quota: int = 1000,
     remaining: int = 4,
@@ -18,8 +17,8 @@ def refused(
         granted=False,
         messages=0,
         bytes=0,
-        limited_by=level,
-        group="gold" if level is Level.RESOURCE_GROUP else None,
+        limited_by=Level.RESOURCE_GROUP,
+        group="gold",
         dimension=Dimension.BYTES,
         retry_after_ms=retry_after_ms,
         quota=quota,

@@ -28,8 +28,8 @@ def limiter() -> Limiter:
     return limiter
 
 
-def is_granted(limiter: Limiter, asked: Request = ASKED) -> bool:
-    answer = limiter.acquire(asked, ms(1))
+def is_granted(limiter: Limiter) -> bool:
+    answer = limiter.acquire(ASKED, ms(1))
     return isinstance(answer, Decision) and answer.granted
 
 

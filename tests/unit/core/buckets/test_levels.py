@@ -31,8 +31,8 @@ def snapshot_of(*groups: Group, limits: Limits | None = None, **attached: str) -
     )
 
 
-def gold(units: float | None, name: str = "gold", *, blocked: bool = False) -> Group:
-    return Group(name, Limit(rates(units)), blocked=blocked)
+def gold(units: float | None, name: str = "gold") -> Group:
+    return Group(name, Limit(rates(units)))
 
 
 class Following(LimiterAlone):

@@ -9,7 +9,7 @@ from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
 from tests.support.limiter_alone import numbered
@@ -38,14 +38,11 @@ def limiter(
     of_tenant: Group | None = None,
     *,
     limits: Limits | None = None,
-    share: Rates | None = None,
     bounds: BucketBounds = BOUNDS.buckets,
 ) -> Limiter:
-    """One whose share is the whole quota unless told."""
+    """One whose share is the whole quota."""
     settings = replace(BUCKETS, bounds=bounds)
-    made = Limiter(
-        settings, numbered(lambda one, kind, _: one.rates(kind) if share is None else share)
-    )
+    made = Limiter(settings, numbered(lambda one, kind, _: one.rates(kind)))
     attach = Attachments(
         {"acme": of_tenant.name} if of_tenant else {},
         {NAMESPACE: of_namespace.name} if of_namespace else {},
@@ -58,25 +55,18 @@ def limiter(
 def ask(
     one: Limiter,
     messages: int = 1,
-    size: int = 0,
     *,
-    now: Nanos = START,
     partial: bool = False,
-    attempt: int = 1,
     held: Pair = Pair(),
-    subscription: str | None = None,
 ) -> Decision:
     request = Request(
         messages=messages,
-        bytes=size,
         namespace=NAMESPACE,
         topic=TOPIC,
-        subscription=subscription,
         partial=partial,
-        attempt=attempt,
         held=held,
     )
-    answer: Answer = one.acquire(request, now)
+    answer: Answer = one.acquire(request, START)
     assert isinstance(answer, Decision)
     return answer
 

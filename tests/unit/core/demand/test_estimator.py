@@ -20,20 +20,18 @@ SETTINGS = DemandSettings()
 def seen(
     offered: Sequence[float] | Floats,
     *,
-    requests: int | None = None,
     elapsed_s: float = 1.0,
-    held: float = 0,
     slot_noise: float = 0,
 ) -> Seen:
     """What rows showed of messages, in units per second; of bytes, ten times as much."""
     rates = np.outer(np.array(offered, np.float64), [MILLI, 10 * MILLI])
     rows = len(offered)
-    counts = rates[:, 0] / MILLI if requests is None else np.full(rows, requests)
+    counts = rates[:, 0] / MILLI
     return Seen(
         offered=rates,
         requests=counts.astype(np.int64),
         elapsed_ns=np.full(rows, round(elapsed_s * NS_PER_S)),
-        held=np.full((rows, 2), held * MILLI),
+        held=np.zeros((rows, 2)),
         slot_noise=np.full((rows, 2), slot_noise * MILLI),
     )
 

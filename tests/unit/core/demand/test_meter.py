@@ -41,17 +41,12 @@ def units(pair: Pair) -> tuple[float, float]:
     return pair.messages / MILLI, pair.bytes / MILLI
 
 
-def flow(
-    meter: Metered, rate: float, begin: float, end: float, *, refused: bool = False
-) -> list[float]:
+def flow(meter: Metered, rate: float, begin: float, end: float) -> list[float]:
     """Evenly spaced messages of ten bytes from `begin` (not at it) up to `end`; when it jumped."""
     jumps = []
     for order in range(1, int((end - begin) * rate / 1000 + 1e-9) + 1):
         now = begin + order * 1000 / rate
-        cost = Pair(1, 10)
-        if note(
-            meter, admitted=None if refused else cost, refused=cost if refused else None, now=now
-        ):
+        if note(meter, admitted=Pair(1, 10), now=now):
             jumps.append(now)
     return jumps
 

@@ -16,7 +16,7 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.leases import model
 from rgd.core.leases.leases import LeaseEvent, Leases
 from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal, TooManyLeases, UnknownLease
-from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, TopicSplit
+from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
 from tests.support.limiter_alone import numbered
@@ -27,16 +27,10 @@ NAME: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
 NOTHING = Pair()
 
 
-def limiter(
-    messages: float | None = 1000,
-    size: float | None = None,
-    *,
-    shadow: bool = False,
-    split: TopicSplit | None = None,
-) -> Limiter:
+def limiter(messages: float | None = 1000) -> Limiter:
     """One group on the namespace, in both kinds."""
     made = Limiter(BUCKETS, numbered(lambda one, kind, _: one.rates(kind)))
-    follow(made, messages, size, shadow=shadow, split=split)
+    follow(made, messages)
     return made
 
 
@@ -45,15 +39,11 @@ def follow(
     messages: float | None,
     size: float | None = None,
     *,
-    shadow: bool = False,
-    split: TopicSplit | None = None,
-    now: Nanos = START,
     name: str = "gold",
 ) -> None:
     limit = Limit(rates(messages, size), rates(messages, size))
-    group = Group(name, limit, shadow=shadow, topic_split=split)
     attached = Attachments(namespaces={NAMESPACE: name})
-    one.set_policies(PolicySnapshot({name: group}, attached), now)
+    one.set_policies(PolicySnapshot({name: Group(name, limit)}, attached), START)
 
 
 def wants(messages: float, size: float = 0) -> Pair:
@@ -65,11 +55,10 @@ def opened(
     messages: float = 100,
     size: float = 0,
     *,
-    now: Nanos = START,
     name: Name = NAME,
     lease_id: str = "one",
 ) -> LeaseAnswer:
-    answer = leases.open(LeaseRequest(name, wants(messages, size)), lease_id, now)
+    answer = leases.open(LeaseRequest(name, wants(messages, size)), lease_id, START)
     assert isinstance(answer, LeaseAnswer)
     return answer
 
