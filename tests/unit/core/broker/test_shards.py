@@ -177,6 +177,14 @@ def test_a_dead_shard_is_cut_off_though_the_exchange_comes_and_goes(joined: Desk
     assert phase(joined) is Phase.CUT_OFF
 
 
+def test_a_stand_still_of_the_expiry_rounds_is_enough_to_be_dropped(joined: Desk) -> None:
+    joined.read_back(2310)
+    joined.wake(2320)
+    # Its last message may be older than the stand-still.
+    joined.wake(2320 + 3050)
+    assert joined.believes() is Mode.REJOINING
+
+
 def test_who_lost_its_name_asks_for_nothing_after_a_stand_still(joined: Desk) -> None:
     joined.hear(replace(report("b1"), sender=Sender("b1", 0), claim=Claim.HELD, rival=1), 2310)
     assert joined.believes() is Mode.YIELDING
