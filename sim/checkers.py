@@ -222,9 +222,9 @@ class Checkers:
     def _validate(self) -> None:
         live = self._cluster.live
         most = max(1, _VALIDATED_MAX // len(self._cluster.keys))
-        for place in range(min(most, len(live))):
+        for _ in range(min(most, len(live))):
             self._turn += 1
-            member = live[(self._turn + place) % len(live)]
+            member = live[self._turn % len(live)]
             try:
                 member.brain.validate()
             except InvariantBroken as broken:

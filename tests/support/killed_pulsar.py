@@ -140,7 +140,8 @@ class Cluster:
 
     def held(self) -> Held:
         """What the daemons' processes hold now."""
-        processes = [psutil.Process(daemon.pid) for daemon in self._daemons]
+        gates = [psutil.Process(daemon.pid) for daemon in self._daemons]
+        processes = [*gates, *(plane for gate in gates for plane in gate.children())]
         return Held(
             sum(process.num_fds() for process in processes),
             sum(process.num_threads() for process in processes),
