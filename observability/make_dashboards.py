@@ -33,6 +33,9 @@ CHOICES: Final[Mapping[str, Mapping[str, str]]] = {
     "backlog": {"namespace": "pulsar_storage_backlog_size"},
 }
 
+#: Of these one is chosen: messages and bytes are not added up.
+SINGLE: Final = frozenset({"kind", "dimension"})
+
 SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -66,6 +69,7 @@ def dashboard(name: str, panels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _variable(label: str, metric: str) -> dict[str, Any]:
+    is_single = label in SINGLE
     query = f"label_values({metric}, {'instance' if label == 'broker' else label})"
     return {
         "name": label,
@@ -75,11 +79,11 @@ def _variable(label: str, metric: str) -> dict[str, Any]:
         "definition": query,
         "query": {"query": query, "refId": label},
         "refresh": 2,
-        "multi": True,
-        "includeAll": True,
+        "multi": not is_single,
+        "includeAll": not is_single,
         # Also what has no such label.
         "allValue": ".*",
-        "current": {"text": "All", "value": "$__all"},
+        "current": {} if is_single else {"text": "All", "value": "$__all"},
         "sort": 1,
     }
 
