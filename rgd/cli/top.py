@@ -76,7 +76,7 @@ async def _watch(client: "DaemonClient", shown: Callable[[_Json], None]) -> None
     import asyncio
     from contextlib import aclosing
 
-    from rgd.adapters.http.client import DaemonUnreachable
+    from rgd.adapters.http.client import DaemonRefused, DaemonUnreachable
 
     last: _Json | None = None
     while True:
@@ -85,8 +85,9 @@ async def _watch(client: "DaemonClient", shown: Callable[[_Json], None]) -> None
                 async for view in views:
                     shown(view)
                     last = view
-        except DaemonUnreachable:
-            if last is None:
+        except (DaemonUnreachable, DaemonRefused) as error:
+            # 503: its plane is being replaced.
+            if last is None or (isinstance(error, DaemonRefused) and error.status != 503):
                 raise
         if last is not None:
             shown({**last, "verdict": {"level": "bad", "text": _stale(last)}})

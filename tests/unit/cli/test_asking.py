@@ -93,6 +93,24 @@ def test_who_answers_and_is_no_daemon_is_reported(
     assert "Traceback" not in outcome.err
 
 
+def test_top_goes_on_while_a_plane_is_replaced(rgd: Rgd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgd.cli.top.RETRY_S", 0)
+    statuses = iter((200, 503, 200, 403))
+
+    class Replaced(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(next(statuses))
+            self.end_headers()
+            self.wfile.write(b'data: {"round_s":1,"unix_ms":0,"broker":"b"}\n\n')
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Replaced) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        outcome = rgd("top", "--json", "--url", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    is_stale = ["verdict" in line for line in outcome.out.splitlines()]
+    assert (outcome.code, is_stale) == (1, [False, True, True, False, True])
+
+
 def test_who_is_not_trusted_is_told_what_to_give(
     rgd: Rgd, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
