@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 import structlog
@@ -177,7 +177,8 @@ class Serving(GateProcess):
         await self.up.wait()
         _log.info("starting", version=__version__, build=BUILD, broker=self._settings.broker.name)
         at, name = address_of(self._settings, self.front.port), self._settings.broker.name
-        say(f"rgd starting broker={name} listening={at} exchange={self._url}")
+        with suppress(OSError):  # who reads standard output may be gone, or its disk be full
+            say(f"rgd starting broker={name} listening={at} exchange={self._url}")
 
     def left_s(self, part: float = 1.0) -> float:
         """What is left of a part of `shutdown_timeout_ms`; all of it before `stop`."""

@@ -1,12 +1,14 @@
 """How long an end may take. Not covered: what is done in it, which tests/e2e/test_planes.py has."""
 
 import asyncio
+import errno
 import os
 import signal
 
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.front import Front
 from rgd.app.door_wiring import http_settings
 from rgd.app.planes.serving import Serving, serve
 from rgd.config.settings import Settings
@@ -36,6 +38,22 @@ async def test_the_parts_of_an_end_take_no_longer_together_than_is_said(
     assert passed_s - 5.0 < timeout_s
     assert told == [("drain",), ("stop", pytest.approx(timeout_s / 2))]
     assert serving.left_s() == pytest.approx(timeout_s - (passed_s - 5.0))
+
+
+async def test_a_start_does_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = Serving(Settings(), "pulsar://127.0.0.1:1", asyncio.Event(), insecure=False)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(serving.front, "open", lambda: asyncio.sleep(0))
+    monkeypatch.setattr(Front, "port", 1)
+    serving.open_doors(())
+    serving.up.set()
+    await serving.open(say)
+    assert len(said) == 1
 
 
 def test_a_daemon_that_waits_for_the_embedded_broker_ends_as_soon_as_it_is_told_to(
