@@ -78,7 +78,10 @@ def _look_at_times(report: Report, setting: str, file: Path) -> None:
     if not times:
         report.fault(f"{setting}: {file}: expected PEM certificates, got none")
         return
-    begin, end = max(begin for begin, _ in times), min(end for _, end in times)
+    begins, ends = zip(*times, strict=True)
+    # A chain needs all of its certificates. Of authorities one has to be valid: the old one may stand beside the new one.
+    is_chain = setting.endswith("tls_cert")
+    begin, end = (max(begins), min(ends)) if is_chain else (min(begins), max(ends))
     now = datetime.fromtimestamp(SystemClock().unix_ms() / 1000, UTC)
     if now > end:
         report.fault(f"{setting}: {file} expired on {end:%Y-%m-%d %H:%M} UTC; replace it")

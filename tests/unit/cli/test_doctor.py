@@ -310,6 +310,20 @@ def test_members_of_the_exchange_tell_of_names_and_clocks(
     )
 
 
+def test_an_old_authority_may_stand_beside_the_new_one(
+    rgd: Rgd, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorities, other = sound / "ca.pem", sound / "other"
+    other.mkdir()
+    old, new = (make_certificate(other, days=days)[0].read_bytes() for days in (2, 90))
+    authorities.write_bytes(old + new)
+    monkeypatch.setenv("RGD_HTTP__TLS_CLIENT_CA", str(authorities))
+    shift_clock(monkeypatch, 10 * DAYS_MS)
+    outcome = rgd("doctor", "--json")
+    assert findings(outcome, "fault") == []
+    assert any("http.tls_client_ca: " in one for one in findings(outcome, "ok"))
+
+
 @pytest.mark.parametrize("days", [2, 20_000])
 def test_the_validity_of_a_certificate_is_read_whatever_its_form(tmp_path: Path, days: int) -> None:
     """Until 2049 years have two digits, later four."""
