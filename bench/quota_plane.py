@@ -159,8 +159,9 @@ class Server(NamedTuple):
         return f"http://127.0.0.1:{self.port}"
 
     def rss_mb(self) -> float:
-        """Resident memory now."""
-        return float(self.process.memory_info().rss / 1e6)
+        """Resident memory now, its children's too."""
+        every = [self.process, *self.process.children()]
+        return float(sum(one.memory_info().rss for one in every) / 1e6)
 
     def used_s(self) -> float:
         """Processor time so far, its children's too."""

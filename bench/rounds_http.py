@@ -132,6 +132,8 @@ class Callers:
         self._probes = [request(question) for question in questions]
         #: Nanoseconds that each single question took since `begin`.
         self.took_ns: list[int] = []
+        #: Why a thread ended that nobody told to.
+        self._failures: list[BaseException] = []
         #: Questions answered so far, to each of the two.
         self.answered = [0, 0]
         self._is_over = threading.Event()
@@ -149,7 +151,8 @@ class Callers:
         self.took_ns.clear()
 
     def figures(self, what: str) -> dict[str, float]:
-        """Of the single questions since `begin`."""
+        """Of the single questions since `begin`; what failed meanwhile is raised."""
+        self._check()
         return quantiles(what, self.took_ns)
 
     def end(self) -> None:
@@ -157,8 +160,19 @@ class Callers:
         self._is_over.set()
         for thread in self._threads:
             thread.join()
+        self._check()
+
+    def _check(self) -> None:
+        for failure in self._failures:
+            raise failure
 
     def _ask(self, who: int, requests: Sequence[bytes], per_s: int) -> None:
+        try:
+            self._ask_on(who, requests, per_s)
+        except (OSError, SystemExit) as failure:
+            self._failures.append(failure)
+
+    def _ask_on(self, who: int, requests: Sequence[bytes], per_s: int) -> None:
         go_first()
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -185,7 +199,9 @@ def quantiles(what: str, took_ns: Sequence[int]) -> dict[str, float]:
 
 
 def _read_answer(answers: BinaryIO) -> None:
-    length = 0
+    length, status = 0, answers.readline()
+    if status.split()[1:2] not in ([b"200"], [b"429"]):
+        raise SystemExit(f"the daemon answered {status!r}")
     while (line := answers.readline()) != b"\r\n":
         if not line:
             raise SystemExit("the daemon hung up")

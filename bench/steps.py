@@ -13,6 +13,7 @@ daemon that is asked is fair.
 import argparse
 import asyncio
 import json
+import math
 import random
 import statistics
 import tempfile
@@ -73,20 +74,22 @@ class Asked:
                 self.granted.append(total)
 
     def fair_from(self, begin_s: float, part: float) -> float:
-        """The moment after `begin_s` from which on this daemon grants its part."""
-        fair, first = begin_s, 0
+        """The moment after `begin_s` from which on this daemon grants its part; infinite where there was none."""
+        fair: float | None = None
+        first = 0
         for last, at in enumerate(self.at_s):
             while at - self.at_s[first + 1] >= WINDOW_S:
                 first += 1
             begun = self.at_s[first]
             if begun < begin_s or at - begun < WINDOW_S:
                 continue
+            fair = begun if fair is None else fair
             if begun - fair > STAYS_S:
-                break
+                return fair
             rate = (self.granted[last] - self.granted[first]) / (at - begun)
             if abs(rate - part) > NEAR * part:
                 fair = (self.at_s[first + 1] + at) / 2
-        return fair
+        return math.inf
 
 
 async def ready(ports: list[int]) -> None:
