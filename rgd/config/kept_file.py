@@ -3,8 +3,8 @@
     {"version":1,"of":"standalone pulsar://pulsar:6650 persistent://public/rgd/policies","crc32":2774289142}
     whatever is kept
 
-Law: it is used completely or not at all, and only for what it was kept of. A crash while it is written leaves the old
-content or the new one.
+Law: it is used completely or not at all, and only for what it was kept of. One that is not used is renamed and never
+overwritten: it may be the last copy. A crash while it is written leaves the old content or the new one.
 """
 
 import json
@@ -12,7 +12,7 @@ import threading
 import zlib
 from pathlib import Path
 
-from rgd.config.plain_files import read_plain_file, replace_file
+from rgd.config.plain_files import read_plain_file, replace_file, set_aside
 
 
 class KeptFile:
@@ -48,7 +48,9 @@ class KeptFile:
             return None
         except OSError as error:
             why = error.strerror or type(error).__name__
-        self.trouble = f"did not use {self.path}: {why}"
+        kept = set_aside(self.path, why).kept
+        now = "" if kept is None else f"; it is now {kept.name}"
+        self.trouble = f"did not use {self.path}: {why}{now}"
         return None
 
     def store(self, content: bytes) -> None:

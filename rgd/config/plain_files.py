@@ -1,4 +1,4 @@
-"""Reads a file of a given name without ever blocking on it, and replaces one whole.
+"""Reads a file of a given name without ever blocking on it, replaces one whole, and sets one aside.
 
 Law: only regular files are read, up to a size. Opening a FIFO waits for a writer, and reading a device may
 never end. A thread that does either cannot be stopped, and blocks the exit of the process.
@@ -9,9 +9,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+#: What a damaged file's name ends in, and the most of one name that are kept.
+SUFFIX: Final = ".damaged"
+KEPT_MAX: Final = 16
 #: Largest file that has one token in it.
 TOKEN_BYTES_MAX: Final = 16 << 10
 
@@ -58,6 +62,28 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A damaged file that was renamed."""
+
+    path: Path
+    #: Where it is now; None: it could not be renamed, and will be overwritten.
+    kept: Path | None
+    why: str
+
+
+def set_aside(path: Path, why: str) -> SetAside:
+    """Rename a damaged file, so that its name is free; the first `KEPT_MAX` - 1 and the last are kept."""
+    numbers = range(KEPT_MAX)
+    names = [path.with_name(f"{path.name}{SUFFIX}-{number}") for number in numbers]
+    kept = next((name for name in names if not name.exists()), names[-1])
+    try:
+        path.replace(kept)
+    except OSError:
+        return SetAside(path, None, why)
+    return SetAside(path, kept, why)
 
 
 @contextlib.contextmanager

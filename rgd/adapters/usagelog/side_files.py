@@ -5,29 +5,14 @@ nothing. A damaged file is renamed and never deleted, and whoever reads it goes 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from rgd.config.plain_files import read_plain_file
-
-#: What a damaged file's name ends in, and the most of one name that are kept.
-SUFFIX: Final = ".damaged"
-KEPT_MAX: Final = 16
+from rgd.config.plain_files import SetAside, read_plain_file, set_aside
 
 _Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """A damaged file that was renamed."""
-
-    path: Path
-    #: Where it is now; None: it could not be renamed, and will be overwritten.
-    kept: Path | None
-    why: str
 
 
 def read_side_file(
@@ -45,15 +30,3 @@ def read_side_file(
         return None, set_aside(path, f"cannot be read: {error.strerror or error}")
     except (msgspec.MsgspecError, RecursionError) as error:
         return None, set_aside(path, str(error))
-
-
-def set_aside(path: Path, why: str) -> SetAside:
-    """Rename a damaged file, so that its name is free; the first `KEPT_MAX` - 1 and the last are kept."""
-    numbers = range(KEPT_MAX)
-    names = [path.with_name(f"{path.name}{SUFFIX}-{number}") for number in numbers]
-    kept = next((name for name in names if not name.exists()), names[-1])
-    try:
-        path.replace(kept)
-    except OSError:
-        return SetAside(path, None, why)
-    return SetAside(path, kept, why)

@@ -19,8 +19,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from rgd.adapters.usagelog.side_files import SetAside, read_side_file, set_aside
-from rgd.config.plain_files import replace_file
+from rgd.adapters.usagelog.side_files import read_side_file
+from rgd.config.plain_files import SetAside, replace_file, set_aside
 from rgd.storage.identity import Identity
 from rgd.storage.manifest import ClosedSegment, TieredSegment, Whole
 from rgd.storage.tier import Listing
