@@ -397,6 +397,7 @@ class Agreeing:
             case Publish(Report(shard=shard) as report) if shard != WHOLE:
                 self.shards.post(report, shard)
             case Publish(message):
+                self.shards.leave_idle()
                 self.traffic.post(message)
             case Listen(shards):
                 self.shards.listen(shards)

@@ -21,7 +21,7 @@ from rgd.app.containment import InternalErrors
 from rgd.app.traffic import CONNECTING, Traffic
 from rgd.core.exchange.limits import SHARDS_MAX
 from rgd.core.exchange.messages import Message
-from rgd.core.exchange.shards import LAYOUTS_MAX, Shard
+from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard
 from rgd.ports.exchange import Exchange, Received
 from rgd.wire.dialect import CompactDialect
 
@@ -110,9 +110,9 @@ class ShardTopics:
 
     def post(self, message: Message, shard: Shard) -> None:
         """Queue a message for a shard."""
+        self.leave_idle(used=shard)
         topic = self._topics.get(shard)
         if topic is None:
-            self._leave_idle()
             if self._is_closed or len(self._topics) >= _TOPICS_MAX:
                 self._dropped["unsent"] += 1
                 return
@@ -151,11 +151,11 @@ class ShardTopics:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    def _leave_idle(self) -> None:
-        """Leave topics that are only written to, and were not for long."""
+    def leave_idle(self, used: Shard = WHOLE) -> None:
+        """Leave topics that are only written to, and were not for long, but not the one in use now."""
         now_s = asyncio.get_running_loop().time()
         for shard, topic in list(self._topics.items()):
-            if not topic.is_read and now_s - topic.used_s > IDLE_S:
+            if not topic.is_read and shard != used and now_s - topic.used_s > IDLE_S:
                 self._leave(shard)
 
     async def _close(self, topic: _Topic) -> None:

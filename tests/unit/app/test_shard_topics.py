@@ -18,6 +18,7 @@ from rgd.wire.codec import decode
 from rgd.wire.name_dictionary import NameDecoders
 from tests.support.errors import no_end
 from tests.support.memory_bus import MemoryBus, MemoryExchange
+from tests.support.policy_tables import until
 from tests.unit.core.values import usage
 
 HERE, DOWN, OTHER = Shard(0, 4), Shard(1, 4), Shard(7, 8)
@@ -100,6 +101,15 @@ async def test_a_topic_that_was_left_numbers_names_anew(place: Place) -> None:
     second = decode((await reader.receive())[0], names)
     assert (first, second) == (report(1, OTHER), other)
     await reader.close()
+
+
+@pytest.mark.parametrize("place", [-1.0], indirect=True)
+async def test_a_message_for_an_open_topic_is_an_occasion_to_leave_idle_ones(place: Place) -> None:
+    place.topics.listen({HERE})
+    place.topics.post(report(1, DOWN), DOWN)
+    await until(lambda: place.topics.trouble is not None)
+    place.topics.post(report(1, HERE), HERE)
+    assert place.topics.trouble is None
 
 
 async def test_nothing_is_joined_after_the_end(place: Place) -> None:
