@@ -57,25 +57,27 @@ def pulsar_settings(exchange: ExchangeSettings) -> PulsarSettings:
     )
 
 
-async def make_namespace(exchange: ExchangeSettings, namespace: str) -> None:
-    """Make a namespace through the admin API; nothing if there is none.
+async def make_namespace(exchange: ExchangeSettings, namespace: str, *, keeps: bool) -> None:
+    """Make a namespace through the admin API; nothing if there is none, or the exchange is not that Pulsar's.
 
     Raises:
         ExchangeDown: it cannot be made; the message says what to do.
     """
-    if exchange.admin_url is not None:
+    if exchange.admin_url is not None and exchange.url != EMBEDDED:
         async with _admin(exchange, namespace) as client:
-            await ensure_namespace(client, namespace)
+            await ensure_namespace(client, namespace, keeps=keeps)
 
 
-async def look_at_namespace(exchange: ExchangeSettings, namespace: str) -> NamespaceState:
+async def look_at_namespace(
+    exchange: ExchangeSettings, namespace: str, *, keeps: bool
+) -> NamespaceState:
     """What `make_namespace` would change.
 
     Raises:
         ExchangeDown: the admin API cannot be asked; the message says what to do.
     """
     async with _admin(exchange, namespace) as client:
-        return await look_at(client, namespace)
+        return await look_at(client, namespace, keeps=keeps)
 
 
 def prepare_exchange(settings: Settings, topic: str) -> Prepare:
@@ -84,7 +86,7 @@ def prepare_exchange(settings: Settings, topic: str) -> Prepare:
 
     async def try_to_prepare() -> None:
         try:
-            await make_namespace(settings.exchange, namespace_of_topic(topic))
+            await make_namespace(settings.exchange, namespace_of_topic(topic), keeps=False)
         except ExchangeDown as error:
             if str(error) not in logged:
                 _log.warning("did not prepare the exchange", topic=topic, reason=str(error))

@@ -145,5 +145,7 @@ async def ensure_namespace(admin_url: str, namespace: str, token: str | None = N
         file.write(token or "")
         file.flush()
         named = Path(file.name) if token is not None else None
-        settings = ExchangeSettings(admin_url=admin_url, admin_token_file=named)
-        await make_namespace(settings, namespace)
+        settings = ExchangeSettings(
+            url="pulsar://elsewhere:6650", admin_url=admin_url, admin_token_file=named
+        )
+        await make_namespace(settings, namespace, keeps=True)

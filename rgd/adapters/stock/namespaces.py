@@ -1,8 +1,8 @@
 """Makes sure, through Pulsar's admin API, that rgd's namespace exists and keeps its topics.
 
-Law: after `ensure_namespace` the namespace exists, its retention is unlimited, so that Pulsar does not
-delete the policies topic a minute after its last reader has left, and its topics are compacted. Of
-Pulsar's own namespace no setting is changed. Any number of daemons may do this at once, and again at
+Law: after `ensure_namespace` the namespace exists. Where it `keeps` a policies topic its retention is unlimited, so
+that Pulsar does not delete that topic a minute after its last reader has left, and its topics are compacted. Of
+any other namespace, which may be somebody else's, no setting is changed. Any number of daemons may do this at once, and again at
 every start.
 `look_at` says what of that is missing, and changes nothing.
 How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
@@ -45,8 +45,8 @@ class NamespaceState:
     server_ms: int | None
 
 
-async def ensure_namespace(client: StockClient, namespace: str) -> None:
-    """Create tenant and namespace where missing, and set the namespace's retention to unlimited.
+async def ensure_namespace(client: StockClient, namespace: str, *, keeps: bool) -> None:
+    """Create tenant and namespace where missing; where it keeps policies, set retention and compaction.
 
     Raises:
         StockError: the admin API cannot be reached or refuses.
@@ -54,32 +54,32 @@ async def ensure_namespace(client: StockClient, namespace: str) -> None:
     await client.prepare()
     for pause_s in COLLISION_PAUSES_S:
         try:
-            return await _ensure(client, namespace)
+            return await _ensure(client, namespace, keeps=keeps)
         except StockRefused as refused:
             # Of two concurrent changes, Pulsar answers one with 409, or 500 (BadVersion).
             status = refused.status or 0
             if status != HTTPStatus.CONFLICT and status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
         await asyncio.sleep(pause_s)
-    return await _ensure(client, namespace)
+    return await _ensure(client, namespace, keeps=keeps)
 
 
-async def look_at(client: StockClient, namespace: str) -> NamespaceState:
+async def look_at(client: StockClient, namespace: str, *, keeps: bool) -> NamespaceState:
     """What `ensure_namespace` would change; the same errors."""
     await client.prepare()
-    lacking = [what async for what, _, _, _ in _lacking(client, namespace)]
+    lacking = [what async for what, _, _, _ in _lacking(client, namespace, keeps=keeps)]
     date = (await client.head("clusters")).get("Date")
     server_ms = None if date is None else round(parsedate_to_datetime(date).timestamp() * 1000)
     return NamespaceState(tuple(lacking), server_ms)
 
 
-async def _ensure(client: StockClient, namespace: str) -> None:
-    async for _, method, path, body in _lacking(client, namespace):
+async def _ensure(client: StockClient, namespace: str, *, keeps: bool) -> None:
+    async for _, method, path, body in _lacking(client, namespace, keeps=keeps):
         await client.send(method, path, body)
 
 
 async def _lacking(
-    client: StockClient, namespace: str
+    client: StockClient, namespace: str, *, keeps: bool
 ) -> AsyncIterator[tuple[str, str, str, object]]:
     """What differs, in words, and the change that mends it: method, path, body; the next is asked for after it."""
     tenant = namespace.partition("/")[0]
@@ -88,7 +88,7 @@ async def _lacking(
         yield f"tenant {tenant}", "PUT", f"tenants/{tenant}", {"allowedClusters": clusters}
     if await _get(client, f"namespaces/{namespace}") is None:
         yield f"namespace {namespace}", "PUT", f"namespaces/{namespace}", {}
-    if namespace == SYSTEM_NAMESPACE:
+    if not keeps or namespace == SYSTEM_NAMESPACE:
         return
     retention = f"namespaces/{namespace}/retention"
     if await _get(client, retention) != _UNLIMITED:

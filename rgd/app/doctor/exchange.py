@@ -113,17 +113,17 @@ async def admin(report: Report, settings: Settings) -> None:
     if settings.exchange.admin_url is None:
         report.ok("no exchange.admin_url: retention of the policies topic is not checked")
         return
-    names = {namespace_of_topic(settings.exchange.topic)}
+    names = {namespace_of_topic(settings.exchange.topic): False}
     if settings.policies.source is PoliciesSource.TABLE:
-        names.add(namespace_of_topic(settings.policies.topic))
-    for namespace in sorted(names):
-        state = await look_at_namespace(settings.exchange, namespace)
+        names[namespace_of_topic(settings.policies.topic)] = True
+    for namespace, keeps in sorted(names.items()):
+        state = await look_at_namespace(settings.exchange, namespace, keeps=keeps)
         if state.lacking:
             report.warning(
                 f"{namespace} lacks {', '.join(state.lacking)}; a daemon sets it at its start, if its role may"
             )
         else:
-            report.ok(f"{namespace} is there, retention unlimited, compacted")
+            report.ok(f"{namespace} is there" + ", retention unlimited, compacted" * keeps)
         off_s = 0 if state.server_ms is None else (SystemClock().unix_ms() - state.server_ms) / 1000
         if abs(off_s) > CLOCK_S:
             report.fault(f"this machine's clock is {off_s:+.0f} s from Pulsar's; {_SET_CLOCKS}")

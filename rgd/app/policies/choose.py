@@ -83,7 +83,7 @@ def _table(settings: Settings, url: str, *, resumes: bool) -> TablePolicies:
         PulsarPolicyStore(url, topic, settings=access, value_bytes_max=POLICY_MAX),
         settings.broker.name,
         seed_of(_groups_file(settings, resumes=resumes)),
-        prepare=partial(make_namespace, settings.exchange, namespace_of_topic(topic)),
+        prepare=partial(make_namespace, settings.exchange, namespace_of_topic(topic), keeps=True),
         kept=PoliciesFile(folder / TABLE_POLICIES_FILE, table_identity(settings)),
         resumes=resumes,
     )
