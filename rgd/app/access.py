@@ -124,7 +124,7 @@ def stock_parts(settings: Settings, url: str) -> StockParts | None:
     return StockParts(
         # A client of its own: Pulsar pauses a whole connection where it throttles a producer.
         PulsarExchange(url, STOCK_TOPIC, settings=access, prepare=prepare),
-        StockBrokerList(StockClient(exchange), settings.cluster),
+        StockBrokerList(StockClient(exchange), settings.cluster, exchange.pulsar_period_s),
         exchange.pulsar_period_s,
     )
 

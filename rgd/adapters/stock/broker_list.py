@@ -1,6 +1,7 @@
 """Reads which brokers of a stock Pulsar live, and how their usage reports name them.
 
-Law: as `rgd.ports.stock_brokers`. A broker tells its service URL once; it is kept while the broker is listed.
+Law: as `rgd.ports.stock_brokers`. A broker tells its service URL once; it is kept while the broker is listed. One that reports
+in another period, or never, is asked again, because its operator may have mended that.
 
 Calls of one poll: one for the list, and two for each broker that has not told everything yet. The load report
 has the service URL, except under Pulsar's load manager for a single broker; then it is made from the
@@ -47,11 +48,13 @@ class StockBrokerList(StockBrokers):
     Args:
         client: makes the calls; of this reader alone.
         cluster: the cluster's name.
+        period_s: how often brokers should report.
     """
 
-    def __init__(self, client: StockClient, cluster: str) -> None:
+    def __init__(self, client: StockClient, cluster: str, period_s: int) -> None:
         self._client = client
         self._cluster = cluster
+        self._period_s = period_s
         self._scheme = urlsplit(client.url).scheme
         #: What brokers reported about themselves, by address.
         self._told: dict[str, ListedBroker] = {}
@@ -63,15 +66,19 @@ class StockBrokerList(StockBrokers):
         addresses = await self._client.get(path, NAMES) or []
         if not addresses or len(addresses) > LISTED_MAX:
             raise StockRefused(f"{path}: expected 1 to {LISTED_MAX} brokers, got {len(addresses)}")
-        self._told = {
-            address: self._told[address] for address in addresses if address in self._told
-        }
+        live = set(addresses)
+        self._told = {address: told for address, told in self._told.items() if address in live}
         asked = dict(self._told)
-        unasked = [address for address in addresses if address not in self._told][:ASKED_MAX]
-        for broker in await asyncio.gather(*map(self._ask, unasked)):
+        due = [address for address in addresses if address not in self._told]
+        # Those asked longest ago are the first.
+        due += [one.address for one in self._told.values() if one.period_s != self._period_s]
+        for broker in await asyncio.gather(*map(self._ask, due[:ASKED_MAX])):
+            told = self._told.pop(broker.address, None)
             if broker.service_url is not None and broker.period_s is not None:
-                self._told[broker.address] = broker
-            asked[broker.address] = broker
+                told = broker
+            if told is not None:
+                self._told[broker.address] = told
+            asked[broker.address] = told or broker
         return [asked.get(address) or ListedBroker(address) for address in addresses]
 
     @override

@@ -375,7 +375,7 @@ async def test_stock_brokers_as_neighbours_need_the_grants_that_the_docs_say(
     admin_file.write_text(secured.token(ADMIN))
 
     async def listed(token: Path) -> list[str]:
-        brokers = StockBrokerList(admin_client(secured, token), CLUSTER)
+        brokers = StockBrokerList(admin_client(secured, token), CLUSTER, 60)
         try:
             return [broker.service_url or "" for broker in await brokers.listed()]
         finally:

@@ -30,7 +30,8 @@ def ok(body: object) -> dict[str, object]:
 
 
 async def listed(pulsar: PretendPulsar, *, polls: int = 1) -> list[ListedBroker]:
-    brokers = StockBrokerList(StockClient(ExchangeSettings(admin_url=pulsar.url)), "standalone")
+    client = StockClient(ExchangeSettings(admin_url=pulsar.url))
+    brokers = StockBrokerList(client, "standalone", 5)
     try:
         for _ in range(polls - 1):
             await brokers.listed()
@@ -60,6 +61,22 @@ async def test_without_a_load_report_the_configuration_says_it() -> None:
         told = TOLD | {"advertisedAddress": None, "resourceUsageTransportClassName": ""}
         pulsar.answers[CONFIGURATION] = ok(told)
         assert await listed(pulsar) == [ListedBroker(me, "pulsar://127.0.0.1:6650", 0)]
+
+
+@pytest.mark.parametrize("period", ["60", ""])
+async def test_a_broker_whose_period_does_not_fit_is_asked_again(period: str) -> None:
+    async with PretendPulsar({}) as pulsar:
+        me = pulsar.url.removeprefix("http://")
+        told = TOLD | {"resourceUsageTransportPublishIntervalInSecs": period}
+        if not period:
+            told["resourceUsageTransportClassName"] = ""
+        pulsar.answers |= {LIST: ok([me]), CONFIGURATION: ok(told)}
+        client = StockClient(ExchangeSettings(admin_url=pulsar.url))
+        brokers = StockBrokerList(client, "standalone", 5)
+        assert [one.period_s for one in await brokers.listed()] == [int(period or 0)]
+        pulsar.answers[CONFIGURATION] = ok(TOLD)
+        assert [one.period_s for one in await brokers.listed()] == [5]
+        await brokers.close()
 
 
 @pytest.mark.parametrize(
