@@ -58,7 +58,8 @@ def translate(fault: str, *, url: str, topic: str, reason: str = "", needs: str 
     if fault == "TopicNotFound":
         remedy = (
             f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
-            f"or {namespace_commands(namespace)}"
+            f"or {namespace_commands(namespace)}\nIf it exists, the broker makes no topics: run "
+            f"pulsar-admin namespaces set-auto-topic-creation {namespace} --enable --type non-partitioned"
         )
         return TopicMissing(f"{topic} at {url}: {said}; {remedy}")
     remedy = _REMEDIES.get(fault, _CHECK_BROKER)

@@ -43,6 +43,7 @@ async def test_a_missing_namespace_is_reported_with_the_commands_that_make_it(
             "pulsar-admin namespaces create nobody/nothing",
             "pulsar-admin namespaces set-retention nobody/nothing --size -1 --time -1",
             "pulsar-admin namespaces set-compaction-threshold nobody/nothing --threshold 1M",
+            "set-auto-topic-creation nobody/nothing --enable --type non-partitioned",
         ):
             assert command in str(raised.value)
         await joining.close()
