@@ -213,7 +213,8 @@ class TablePolicies:
                     raise ExchangeDown(f"{away}; try again")
                 if self._ledger.is_too_many(key):
                     raise ExchangeDown(
-                        f"{shown(key)}: the table has {KEYS_MAX} policies, its limit"
+                        f"{shown(key)}: the table has {KEYS_MAX} policies, its limit, with deleted ones "
+                        "(docs/policies.md says how to empty it)"
                     )
                 known = self._ledger.value(key)
                 value = change(known)

@@ -68,7 +68,7 @@ async def test_a_table_has_only_so_many_policies(monkeypatch: pytest.MonkeyPatch
     async with following(policies):
         assert set(policies.snapshot().groups) == {"g0", "g1", "g2"}
         assert policies.figures().refused == 2
-        with pytest.raises(ExchangeDown, match="its limit"):
+        with pytest.raises(ExchangeDown, match="its limit, with deleted ones"):
             await policies.change(GOLD, lambda _known: gold(1))
         # Those that are there can be changed.
         await policies.change("group:g0", lambda _known: None)
