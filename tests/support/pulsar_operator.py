@@ -145,7 +145,5 @@ async def ensure_namespace(admin_url: str, namespace: str, token: str | None = N
         file.write(token or "")
         file.flush()
         named = Path(file.name) if token is not None else None
-        settings = ExchangeSettings(
-            url="pulsar://elsewhere:6650", admin_url=admin_url, admin_token_file=named
-        )
+        settings = ExchangeSettings(url="pulsar://p", admin_url=admin_url, admin_token_file=named)
         await make_namespace(settings, namespace, keeps=True)
