@@ -43,7 +43,6 @@ def test_policies_of_another_table_are_not_used_and_that_is_reported(path: Path)
     assert other.load() is None
     assert "of another" in (other.trouble or "")
     # They may be the last copy of that table.
-    other.store([])
     path.with_name(f"{path.name}.damaged-0").rename(path)
     assert kept(path, "one").load() == RECORDS
 
