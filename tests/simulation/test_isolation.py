@@ -63,15 +63,17 @@ def test_out_of_reach_from_the_start_those_that_know_of_nobody_stay_on_their_flo
     assert_no_overshoot(cluster, QUOTA, 0, 14.5)
 
 
+@pytest.mark.parametrize("on_isolation", [OnIsolation.EQUAL, OnIsolation.HOLD])
 @pytest.mark.parametrize("knows_by", ["expected", "stored"])
 def test_out_of_reach_from_the_start_those_that_know_of_others_take_equal_parts(
-    knows_by: str,
+    knows_by: str, on_isolation: OnIsolation
 ) -> None:
+    settings = replace(SETTINGS, on_isolation=on_isolation)
     if knows_by == "expected":
-        cluster = start_cut_off(replace(SETTINGS, expected_brokers=3))
+        cluster = start_cut_off(replace(settings, expected_brokers=3))
     else:
         names = frozenset(f"broker-{place}" for place in range(3))
-        cluster = start_cut_off(SETTINGS, stored_peers=names)
+        cluster = start_cut_off(settings, stored_peers=names)
     cluster.run_s(1.9)
     assert cluster.modes() == {Mode.STARTING}
     cluster.run_s(0.3)

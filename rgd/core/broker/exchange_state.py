@@ -117,7 +117,10 @@ class ExchangeState:
             self._back_at = now
         if transition.expects_states:
             self._membership.await_everybody(now)
-        self._become(transition.mode or Mode(self._settings.on_isolation), now)
+        mode = transition.mode or Mode(self._settings.on_isolation)
+        # While it waits for the peers its map lacks them, so there are no shares to hold.
+        is_equal = mode is Mode.HOLD and self._sharing.mode.is_waiting
+        self._become(Mode.EQUAL if is_equal else mode, now)
         return [] if transition.alarm is None else [Alarm(transition.alarm)]
 
     def _signal(self, now: Nanos) -> Signal | None:

@@ -78,7 +78,7 @@ class Signal(Enum):
 class Transition(NamedTuple):
     """What follows from a signal."""
 
-    #: The next mode; None: the one that `exchange.on_isolation` names.
+    #: The next mode; None: the one that `exchange.on_isolation` names (`ExchangeState.take`).
     mode: Mode | None
     alarm: AlarmCode | None = None
     #: Whether the states that the peers sent no longer count, so that all are expected again.
