@@ -36,6 +36,7 @@ from rgd.adapters.http.lane_heads import (
     UNKNOWN_LENGTH,
     Head,
     check_begun,
+    foreign_of,
     read_head,
 )
 from rgd.adapters.http.reply import JSON, Call, Reply
@@ -115,6 +116,7 @@ class Lane(Connection):
                 self._left_bytes, self._needed_bytes = len(left), 0
                 return None
             head = read_head(head_bytes, lanes.routes, lanes.body_max_bytes, lanes.handler_of)
+            head.foreign = foreign_of(head, self._transport)
         except CallError as exc:
             reply = lanes.gate.reply_to(exc, "", "")
             lanes.gate.observe(OTHER_ROUTE, reply.status, 0.0)
@@ -176,7 +178,7 @@ class Lane(Connection):
         """Wait for a body; who may not ask, and what has no room, is answered before it comes."""
         lanes, gate = self._lanes, self._lanes.gate
         try:
-            gate.authorise(head.scope, head.authorization)
+            gate.authorise(head.scope, head.authorization, head.foreign)
             if head.length != UNKNOWN_LENGTH:
                 self._hold_body(head.length)
         except CallError as exc:
@@ -229,7 +231,7 @@ class Lane(Connection):
         try:
             # Another thread may replace them meanwhile: those were not looked at.
             if head.tokens is not (tokens := gate.tokens):
-                gate.authorise(head.scope, head.authorization)
+                gate.authorise(head.scope, head.authorization, head.foreign)
                 head.tokens = tokens
             if head.length > FREE_BYTES and head.waits:
                 self._hold_body(len(body))

@@ -6,7 +6,7 @@ Law: connections (`fast_lane`) authorise, drain, count and answer errors here an
 from collections.abc import Callable
 from typing import Final
 
-from rgd.adapters.http.errors import Unauthorised, reply_to
+from rgd.adapters.http.errors import CallError, Unauthorised, reply_to
 from rgd.adapters.http.reply import Observer, Reply
 from rgd.adapters.http.tokens import Tokens, bearer_of
 from rgd.ports.door import Scope
@@ -33,17 +33,22 @@ class Gate:
         #: Calls answered 401 or 403, by what their token lacks.
         self.unauthorised = {"no_token": 0, "unknown_token": 0, "scope": 0}
 
-    def authorise(self, scope: Scope | None, authorization: str) -> None:
+    def authorise(self, scope: Scope | None, authorization: str, foreign: str = "") -> None:
         """Let a call pass, or not.
 
         Args:
             scope: that the call needs; None: no token.
             authorization: the header, empty where there is none.
+            foreign: why it may be another site's page that asks, which has no token but reaches whom its browser reaches.
 
         Raises:
-            Unauthorised
+            CallError
         """
-        if scope is None or not self.tokens:
+        if scope is None:
+            return
+        if not self.tokens:
+            if foreign:
+                raise CallError(403, foreign)
             return
         token = bearer_of(authorization)
         if token is None:
@@ -67,7 +72,7 @@ class Gate:
         """Whether `authorise` would let a call pass."""
         try:
             self.authorise(scope, authorization)
-        except Unauthorised:
+        except CallError:
             return False
         return True
 

@@ -7,6 +7,7 @@ The bytes are parsed by httptools, which must find in them one head and nothing 
 chunks, folded lines, bare line feeds, and whatever is no name or no value.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -21,7 +22,7 @@ from rgd.adapters.http.reply import NO_QUERY, Call
 from rgd.adapters.http.route_table import NO_PARTS, Route, RouteTable
 from rgd.adapters.http.target import bad_target, check_target
 from rgd.adapters.http.tokens import Tokens
-from rgd.ports.door import Scope
+from rgd.ports.door import Scope, is_loopback
 
 #: Longest head, longest line of it in bytes, and most headers; more is 431.
 HEAD_BYTES_MAX: Final = 64 << 10
@@ -36,6 +37,8 @@ UNKNOWN_LENGTH: Final = 1 << 62
 
 _VERSIONS: Final = ("1.0", "1.1")
 _HOST: Final = re.compile(r"[^\s,/?#@]*")
+#: Hosts that nobody's name server can point at this machine: addresses, localhost, names without a dot.
+_OWN_HOST: Final = re.compile(r"([\d.]+|\[[^]]*]|[^.:]*|.*\.localhost)(:\d*)?")
 #: Headers that are one list, in however many lines they come.
 _LISTS: Final = ("Accept", "Connection")
 _CONNECTION: Final = re.compile(r"(?:^|,)[ \t]*(close|keep-alive)[ \t]*(?=,|$)")
@@ -65,6 +68,8 @@ class Head:
         self.is_old = self.is_last = False
         #: Whether nothing of this matters for a usual answer.
         self.is_usual = True
+        #: Why another site's page may have sent it; empty: none has.
+        self.foreign = ""
         #: The tokens by which it was let pass; other ones have to look again.
         self.tokens: Tokens | None = None
 
@@ -171,6 +176,22 @@ def read_head(
     except CallError as exc:
         read.refuse(exc)
     return read
+
+
+def foreign_of(head: Head, transport: asyncio.BaseTransport) -> str:
+    """Why a page of another site may have sent this; empty where none has, or where anybody may."""
+    if head.is_probe or head.route.startswith("/v1/check"):
+        # Proxies pass on there what their own callers said.
+        return ""
+    host = head.headers.get("Host", "").lower()
+    origin = head.headers.get("Origin")
+    if origin is not None and origin.lower().partition("://")[2] != host:
+        return "Origin: expected this daemon's own pages, for no tokens are set"
+    if not _OWN_HOST.fullmatch(host):
+        own = transport.get_extra_info("sockname")
+        if isinstance(own, tuple) and is_loopback(own[0]):
+            return "Host: expected an address, localhost or a name without a dot, for no tokens are set"
+    return ""
 
 
 def _parsed(head: bytes) -> tuple[_Reader, httptools.HttpRequestParser]:

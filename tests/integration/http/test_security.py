@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
@@ -234,3 +235,42 @@ async def test_a_certificate_that_cannot_be_used_is_named(
         await server.open()
 
     assert [fault.key for fault in caught.value.faults] == [f"http.{setting}"]
+
+
+OWN = "127.0.0.1:7700"
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        *(
+            ({"Host": host}, 200)
+            for host in (OWN, "[::1]:7700", "LocalHost", "a.localhost:7700", "rgd:7700")
+        ),
+        ({"Host": OWN, "Origin": f"http://{OWN}"}, 200),
+        ({"Host": OWN, "Origin": "http://127.0.0.1:8080"}, 403),
+        ({"Host": OWN, "Origin": "null"}, 403),
+        ({"Host": "evil.example:7700"}, 403),
+        ({"Host": "evil.example:7700", "Origin": "http://evil.example:7700"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+    ],
+)
+async def test_without_tokens_a_page_of_another_site_asks_for_nothing(
+    told: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    async with open_door(HttpSettings(port=0, unix_socket=tmp_path / "s")) as door:
+        for method, path, body, scope in CALLS[:1] + CALLS[7:8]:
+            assert (await door.send(method, path, body, headers=told)).status == status, scope
+        # Proxies pass on what their callers said.
+        for path in ("/v1/check?group=gold", "/healthz", "/metrics"):
+            assert (await door.send("GET", path, headers=told)).status == 200
+        # No name leads to a socket's file.
+        connector = aiohttp.UnixConnector(str(tmp_path / "s"))
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get("http://x/v1/groups", headers={"Host": told["Host"]}) as answer,
+        ):
+            assert answer.status == 200
+    async with open_door(SECURED) as door:
+        answer = await door.send("GET", "/v1/groups", token=TOKENS["read"], headers=told)
+        assert answer.status == 200

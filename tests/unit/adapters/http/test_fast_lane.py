@@ -72,8 +72,8 @@ async def test_tokens_that_change_while_a_request_is_let_pass_count_from_the_nex
     one = OneConnection()
     gate, authorise = one.lanes.gate, one.lanes.gate.authorise
 
-    def replaced_meanwhile(scope: Scope | None, authorization: str) -> None:
-        authorise(scope, authorization)
+    def replaced_meanwhile(scope: Scope | None, *told: str) -> None:
+        authorise(scope, *told)
         gate.tokens = Tokens({digest_of("another"): EVERYTHING})
 
     monkeypatch.setattr(gate, "authorise", replaced_meanwhile)
