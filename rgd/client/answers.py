@@ -179,8 +179,26 @@ def check_name(name: Name) -> None:
     """
     try:
         _encode(name)
+        # Bytes, for one, are written as another text; only texts can be joined.
+        "".join(part for part in name if part is not None)
     except (TypeError, UnicodeEncodeError) as exc:
         raise BadSetting(f"name: expected texts in UTF-8, got {name!a:.200}") from exc
+
+
+def check_question(question: Question) -> None:
+    """Refuse, where the mistake is, what is no question; not its name, which a lease has checked.
+
+    Raises:
+        BadSetting
+    """
+    check_amounts(question.messages, question.bytes)
+    attempt, partial = question.attempt, question.partial
+    if type(attempt) is not int or not 1 <= attempt <= AMOUNT_MAX:
+        raise BadSetting(
+            f"attempt: expected an integer from 1 to {AMOUNT_MAX}, got {attempt!r:.60}"
+        )
+    if partial is not None and type(partial) is not bool:
+        raise BadSetting(f"partial: expected True, False or None, got {partial!r:.60}")
 
 
 def check_amounts(messages: int, size: int) -> None:

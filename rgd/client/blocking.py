@@ -16,7 +16,15 @@ from collections.abc import Sequence
 from typing import Final, Self
 
 from rgd.client import forks
-from rgd.client.answers import Answer, Name, Question, Source, check_amounts
+from rgd.client.answers import (
+    Answer,
+    Name,
+    Question,
+    Source,
+    check_amounts,
+    check_name,
+    check_question,
+)
 from rgd.client.clock import now
 from rgd.client.core import ClientCore, Counts
 from rgd.client.errors import ClientClosed
@@ -125,7 +133,8 @@ class BlockingClient:
     def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
         for one in questions:
-            check_amounts(one.messages, one.bytes)
+            check_question(one)
+            check_name(one.name)
         asked = [self._begin(question, None, None) for question in questions]
         return [self._end(reply, ticket) for reply, ticket in asked]
 
@@ -167,7 +176,7 @@ class BlockingClient:
     def _begin(
         self, question: Question, hold: Hold | None, within_ns: int | None
     ) -> tuple[_Reply, Ticket | Answer]:
-        check_amounts(question.messages, question.bytes)
+        check_question(question)
         reply = _Reply()
         with self.lock:
             self._check_open()

@@ -15,7 +15,15 @@ from contextlib import nullcontext, suppress
 from typing import Self
 
 from rgd.client import forks
-from rgd.client.answers import Answer, Name, Question, Source, check_amounts
+from rgd.client.answers import (
+    Answer,
+    Name,
+    Question,
+    Source,
+    check_amounts,
+    check_name,
+    check_question,
+)
 from rgd.client.clock import now
 from rgd.client.core import ClientCore, Counts
 from rgd.client.errors import ClientClosed
@@ -95,7 +103,8 @@ class Client:
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
         for one in questions:
-            check_amounts(one.messages, one.bytes)
+            check_question(one)
+            check_name(one.name)
         return list(await asyncio.gather(*(self._ask_once(one, None, None) for one in questions)))
 
     def settle(self, name: Name, messages: int = 0, bytes: int = 0) -> None:  # noqa: A002 -- as on the wire
@@ -122,7 +131,7 @@ class Client:
     async def _ask_once(
         self, question: Question, hold: Hold | None, within_ns: int | None
     ) -> Answer:
-        check_amounts(question.messages, question.bytes)
+        check_question(question)
         pump = self._opened()
         told: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 

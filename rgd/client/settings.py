@@ -4,7 +4,7 @@ Every queue and table of the client has its limit here, by name.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ class ClientSettings:
     url: str = "http://127.0.0.1:7700"
     """Where the daemon listens: `http(s)://HOST:PORT`, or `unix:///PATH` of its socket."""
 
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     """A bearer token of scope `query`; or `token_file`."""
 
     token_file: Path | str | None = None
@@ -90,13 +90,17 @@ class ClientSettings:
             )
         if self.token is not None and self.token_file is not None:
             raise BadSetting("token: expected either token or token_file, got both")
+        token = "token" if self.token is None else self.token
+        # No header can say another one, and every call would fail as if the daemon were away.
+        if not token.isascii() or token.split() != [token] or not token.isprintable():
+            raise BadSetting("token: expected one token and nothing else")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise BadSetting("tls_cert: expected tls_cert and tls_key together, got one")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            is_limit = field.name.endswith(("_max", "_s"))
+        for one in fields(self):
+            value = getattr(self, one.name)
+            is_limit = one.name.endswith(("_max", "_s"))
             if is_limit and not (value > 0 and math.isfinite(value)):
-                raise BadSetting(f"{field.name}: expected a number above 0, got {value!r:.60}")
+                raise BadSetting(f"{one.name}: expected a number above 0, got {value!r:.60}")
         if not 0.1 <= self.lease_ttl_s <= 60:  # the daemon gives no other leases
             raise BadSetting(f"lease_ttl_s: expected 0.1 to 60, got {self.lease_ttl_s!r:.60}")
         if self.retry_first_s > self.retry_max_s:

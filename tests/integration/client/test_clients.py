@@ -94,8 +94,30 @@ def test_it_is_granted_refused_or_at_fault(ask: Asking, running: RunningDaemon) 
     assert (refused.granted, refused.limited_by, refused.group) == (False, "resource_group", slow)
     with pytest.raises(QuestionRefused, match="404"):
         ask(settings, Question(Name(group="nobody")))
-    with pytest.raises(BadSetting, match="messages"):
-        ask(settings, Question(ORDERS, -1))
+    wrong: dict[str, Any]
+    for wrong in ({"messages": -1}, {"attempt": 0}, {"attempt": 1.0}, {"partial": 1}):
+        with pytest.raises(BadSetting, match=next(iter(wrong))):
+            ask(settings, Question(ORDERS, **wrong))
+
+
+def test_one_bad_name_of_several_leaves_no_grant_that_nobody_gets(running: RunningDaemon) -> None:
+    questions = [Question(ORDERS), Question(Name(group="\udcff"))]
+
+    async def ask() -> None:
+        async with Client(settings_of(running.url)) as client:
+            with pytest.raises(BadSetting, match="UTF-8"):
+                await client.ask_all(questions)
+            assert client.count().asked == 0
+
+    asyncio.run(ask())
+    with BlockingClient(settings_of(running.url)) as client:
+        with pytest.raises(BadSetting, match="UTF-8"):
+            client.ask_all(questions)
+        assert client.count().asked == 0
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(settings_of("http://x", token="secret"))
 
 
 @both
@@ -200,6 +222,7 @@ async def test_a_closed_client_says_so(running: RunningDaemon) -> None:
         ({"lease_ttl_s": 0.05}, "lease_ttl_s"),
         ({"lease_ttl_s": 120}, "lease_ttl_s"),
         ({"token": "a", "token_file": "b"}, "token"),
+        *(({"token": wrong}, "token") for wrong in ("a\n", "a b", "", "\x00", "\xe9")),
         ({"tls_cert": "a"}, "tls_cert"),
         ({"retry_first_s": 3.0}, "retry_first_s"),
         ({"token_file": "nowhere/token"}, "token_file"),

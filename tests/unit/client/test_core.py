@@ -55,7 +55,9 @@ def items(call: Call) -> Any:
 
 
 @pytest.mark.parametrize(
-    "topic", ["\udcff", "half \ud83d", object()], ids=["no UTF-8", "half", "no text"]
+    "topic",
+    ["\udcff", "half \ud83d", object(), b"eu"],
+    ids=["no UTF-8", "half", "no text", "bytes"],
 )
 def test_a_name_that_no_json_can_say_is_refused_to_its_caller_alone(
     asked: Asked, topic: Any
