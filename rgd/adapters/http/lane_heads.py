@@ -237,6 +237,9 @@ def _check_headers(headers: CIMultiDict[str], version: str) -> None:
         raise _malformed("expected the header Host once, with one host")
     if headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise _malformed("Transfer-Encoding: expected chunked")
+    if "Transfer-Encoding" in headers and version == "1.0":
+        # A proxy of that version may have passed it on unread (RFC 9112, 6.1).
+        raise _malformed("Transfer-Encoding: expected HTTP/1.1")
 
 
 def _length_of(headers: Mapping[str, str]) -> int:

@@ -52,3 +52,9 @@ async def test_a_request_without_one_clear_end_is_400_and_ends_its_connection(
     assert left == b""
     assert door.daemon.asked == []
     assert "idle" in door.daemon.snapshot().groups
+
+
+async def test_chunks_in_a_version_that_has_none_are_400(door: Door) -> None:
+    head = b"POST /v1/acquire HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await door.raw(head + b"10\r\n" + BODY + b"\r\n0\r\n\r\n")
+    assert (answer.status, door.daemon.asked) == (400, [])

@@ -268,9 +268,9 @@ async def test_without_tokens_a_page_of_another_site_asks_for_nothing(
         connector = aiohttp.UnixConnector(str(tmp_path / "s"))
         async with (
             aiohttp.ClientSession(connector=connector) as session,
-            session.get("http://x/v1/groups", headers={"Host": told["Host"]}) as answer,
+            session.get("http://x/v1/groups", headers={"Host": told["Host"]}) as local,
         ):
-            assert answer.status == 200
+            assert local.status == 200
     async with open_door(SECURED) as door:
         answer = await door.send("GET", "/v1/groups", token=TOKENS["read"], headers=told)
         assert answer.status == 200
