@@ -107,6 +107,7 @@ class OneConnection:
                 route("/read", Scope.READ),
                 route("/read", Scope.READ, method="GET"),
                 route("/stream", Scope.READ),
+                route("/stream", Scope.READ, method="GET"),
                 route("/change", Scope.ADMIN),
             ]),
             HttpSettings(request_timeout_s=10, idle_timeout_s=75),

@@ -160,6 +160,8 @@ class Connection(Guarded):
         self._has_ended = False
         #: Whether the connection ends with the next answer.
         self._is_last = False
+        #: Whether it is to be closed because of whom it comes from, long answers too.
+        self._is_unwanted = False
         #: Whether a head or a body has begun to arrive and is not whole: a timer runs.
         self._is_partial = False
         #: What was received and not answered; how much it has to be before it is looked at, or until the
@@ -275,7 +277,7 @@ class Connection(Guarded):
 
     def end_soon(self) -> None:
         """Close it, after the answer to the request that is under way."""
-        self._is_last = True
+        self._is_last = self._is_unwanted = True
         if not self._why_not & NEXT_TURN:
             self.close_if_idle()
 

@@ -287,12 +287,10 @@ class Lane(Connection):
         if opened is not None:  # or the client is gone already
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
         transport.write(self._lanes.answers.stream(stream, in_chunks=not head.is_old))
-        # Where its body is not read it was the last one before.
-        was_last = self._is_last
         async for message in messages:
             # All streams have theirs at once, and as many writes would keep requests waiting.
             await self._lanes.streams.next()
-            if self._is_last > was_last or not gate.lets(head.scope, head.authorization):
+            if self._is_unwanted or not gate.lets(head.scope, head.authorization):
                 break
             sent = cast("bytes", message)
             transport.write(sent if head.is_old else chunk_of(sent))

@@ -11,6 +11,7 @@ from rgd.adapters.http.lane_heads import HEAD_BYTES_MAX, check_begun
 from rgd.adapters.http.tokens import EVERYTHING, Tokens
 from rgd.ports.door import Scope, digest_of
 from tests.support.one_connection import OneConnection
+from tests.support.policy_tables import until
 
 SHORT = b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 LONG = b"GET /nowhere?%b HTTP/1.1\r\nHost: x\r\n\r\n" % (b"a&" * 4000)
@@ -79,3 +80,17 @@ async def test_tokens_that_change_while_a_request_is_let_pass_count_from_the_nex
     monkeypatch.setattr(gate, "authorise", replaced_meanwhile)
     one.receive(b"POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n" * 2)
     assert one.statuses == [200, 401]
+
+
+@pytest.mark.parametrize("length", [b"0", b"1"], ids=["whole", "without its body"])
+async def test_a_stream_ends_with_the_authority_that_let_it_in(length: bytes) -> None:
+    one = OneConnection()
+    one.receive(b"GET /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %b\r\n\r\n" % length)
+    for _ in ("head", "message"):
+        await until(lambda: bool(one.waiting))
+        one.answer()
+    await until(lambda: bool(one.waiting))
+    one.lane.end_soon()
+    one.answer()
+    await until(lambda: bool(one.waiting) or one.lane._work is None)
+    assert not one.waiting
