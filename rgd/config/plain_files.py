@@ -78,8 +78,8 @@ def set_aside(path: Path, why: str) -> SetAside:
     """Rename a damaged file, so that its name is free; the first `KEPT_MAX` - 1 and the last are kept."""
     numbers = range(KEPT_MAX)
     names = [path.with_name(f"{path.name}{SUFFIX}-{number}") for number in numbers]
-    kept = next((name for name in names if not name.exists()), names[-1])
     try:
+        kept = next((name for name in names if not name.exists()), names[-1])
         path.replace(kept)
     except OSError:
         return SetAside(path, None, why)

@@ -122,7 +122,8 @@ class ExchangeSettings(Section):
     isolation_hold_rounds: Rounds = Field(default=2, ge=0, le=1000)
     """Shares are kept for this long once the exchange is unreachable."""
     on_isolation: OnIsolation = OnIsolation.EQUAL
-    """The share after that: `equal` (quota / known brokers), `hold` (the last share) or `open` (unlimited)."""
+    """The share after that: `equal` (quota / known brokers), `hold` (the last share; an equal part if it did not know
+    its share yet) or `open` (unlimited)."""
     expected_brokers: Count = Field(default=1, ge=1, le=100_000)
     """Lower bound of the number of known brokers."""
     yield_rounds: Rounds = Field(default=10, ge=1, le=1000)

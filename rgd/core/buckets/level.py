@@ -147,8 +147,8 @@ class LevelState(Buckets):
         return self._is_faster
 
     def advised_ms(self, wait_ms: int, live_brokers: int) -> int:
-        """The wait to advise, of one of more than a round: a round where demand raises the share, as an empty round would end it."""
-        return self.round_ms if self.flows_faster(live_brokers) else wait_ms
+        """The wait to advise: at most a round where demand raises the share, as an empty round would end it."""
+        return min(wait_ms, self.round_ms) if self.flows_faster(live_brokers) else wait_ms
 
     def would_grant(self, group: str, live_brokers: int, now: Nanos) -> tuple[int, int]:
         """Whole units this level would grant now if the level of `group` had refused nothing."""

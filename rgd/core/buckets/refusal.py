@@ -233,9 +233,9 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
         charge(chain, messages, size, least.topic, least.attempt, now, settles=settles)
     try:
         waits = [(one, *one.wait(least.messages, least.bytes, now)) for one in chain.deciding]
-        longest, wait_ms, waits_for = max(waits, key=lambda wait: wait[1])
-        if wait_ms > longest.round_ms:
-            wait_ms = longest.advised_ms(wait_ms, levels.live_brokers)
+        brokers = levels.live_brokers
+        longest, wait_ms, waits_for = max(waits, key=lambda one: one[0].advised_ms(one[1], brokers))
+        wait_ms = longest.advised_ms(wait_ms, brokers)
         if not messages and not size:
             part = Part(0, 0, longest, waits_for, part.mask)
         asked = _Amounts(*whole, messages, size, partial=True)
