@@ -67,16 +67,6 @@ def test_a_topic_in_debt_keeps_its_part_until_it_is_paid() -> None:
     assert house.parts() == [1000]
 
 
-@pytest.mark.parametrize(("part", "wait_ms"), [(1, 3950), (0.5, 1000)])
-def test_a_topic_waits_a_round_at_most_where_the_whole_share_may_rise(
-    part: float, wait_ms: int
-) -> None:
-    house = House(gold(EVEN, 10 / part), part=part)
-    for topic, messages in ((B, 0), (A, 0), (A, 20)):
-        house.ask(topic, messages)
-    assert house.ask(A).retry_after_ms == pytest.approx(wait_ms, abs=1)
-
-
 def test_one_that_comes_back_is_new() -> None:
     house = House(gold(EVEN))
     house.round(A, B)
