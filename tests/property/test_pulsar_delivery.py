@@ -47,12 +47,10 @@ payloads = st.binary(max_size=40)
 flips = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), max_size=4)
 
 
-def entry(metadata: DeliveredMetadata, payload: bytes, *, is_checksummed: bool = True) -> bytes:
+def entry(metadata: DeliveredMetadata, payload: bytes) -> bytes:
     """An entry as a broker delivers it."""
     about = metadata.SerializeToString()
     body = struct.pack(">I", len(about)) + about + payload
-    if not is_checksummed:
-        return body
     return b"\x0e\x01" + struct.pack(">I", google_crc32c.value(body)) + body
 
 

@@ -24,11 +24,11 @@ POLICIES = st.sampled_from(list(SharePolicyName))
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, *, weighted: bool = True) -> list[Row]:
+def rows_of(draw: st.DrawFn) -> list[Row]:
     names = draw(
         st.lists(st.text("abcdef", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
     )
-    weights = st.integers(1, 10**6) if weighted else st.just(1000)
+    weights = st.integers(1, 10**6)
     return [
         Row(name, Pair(draw(RATES), draw(RATES)), Pair(draw(RATES)), draw(weights))
         for name in names

@@ -20,7 +20,6 @@ def recording_of(
     meant: list[list[float]],
     *,
     segments: tuple[Segment, ...] | None = None,
-    warmup: int = 0,
 ) -> Recording:
     """One group of messages: shares and true demand by (boundary, broker); all wanted, all served."""
     boundaries, brokers = len(shares), len(shares[0])
@@ -35,7 +34,7 @@ def recording_of(
         brokers=tuple(f"b{place}" for place in range(brokers)),
         groups=("g",),
         round_ns=NS_PER_S,
-        warmup=warmup,
+        warmup=0,
         quota=np.array([QUOTA, np.nan]),
         floor_ppm=0,
         wanted=wanted,

@@ -45,7 +45,6 @@ class Cluster:
         seed: int = 0,
         settings: BrokerSettings | None = None,
         network: Network | None = None,
-        retries: int = 0,
     ) -> None:
         self.world = World(seed=seed, network=network)
         self.settings = settings or SETTINGS
@@ -53,7 +52,7 @@ class Cluster:
         self.members: list[Member] = []
         self.loads: list[Load] = []
         for rate in rates:
-            self.add(rate, retries=retries)
+            self.add(rate)
 
     @property
     def now_s(self) -> float:

@@ -3,8 +3,6 @@
 `rgd serve` never runs one; its two processes are tests/e2e's and tests/unit/app/planes'.
 """
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,7 +96,6 @@ class HttpServer(Front):
         log_door: LogDoor | None = None,
         live_door: LiveDoor | None = None,
         observe: Observer = observe_nothing,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.plane = Plane(
             daemon,
@@ -108,13 +105,7 @@ class HttpServer(Front):
             log_door=log_door,
             live_door=live_door,
         )
-        super().__init__(
-            daemon,
-            settings,
-            self.plane.forward,
-            observe=observe,
-            clock=clock,
-        )
+        super().__init__(daemon, settings, self.plane.forward, observe=observe)
         self.serve(self.plane.routes)
 
     @property

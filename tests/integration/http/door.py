@@ -21,7 +21,6 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # s
 from rgd.adapters.http.connection import Connection
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.settings import HttpSettings
-from rgd.ports.live_door import LiveDoor
 from rgd.ports.log_door import LogDoor
 from tests.support.running_daemon import RunningDaemon
 from tests.support.whole_daemon import HttpServer
@@ -173,7 +172,6 @@ async def open_door(
     daemon: SmallDaemon | None = None,
     page: MetricsPage = metrics,
     log_door: LogDoor | None = None,
-    live_door: LiveDoor | None = None,
     server_type: type[HttpServer] = HttpServer,
 ) -> AsyncIterator[Door]:
     """Open a door on a free port."""
@@ -183,9 +181,7 @@ async def open_door(
     def observe(route: str, status: int, seconds: float) -> None:
         doors[0].observe(route, status, seconds)
 
-    server = server_type(
-        served, settings, metrics=page, log_door=log_door, live_door=live_door, observe=observe
-    )
+    server = server_type(served, settings, metrics=page, log_door=log_door, observe=observe)
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         doors.append(Door(server, served, session))

@@ -16,13 +16,11 @@ NAMESPACE = "/admin/v2/namespaces/acme/orders"
 TOPIC = "/admin/v2/persistent/acme/orders/eu"
 
 
-def dispatch(
-    messages: object = -1, size: object = -1, *, relative: object = False, period_s: object = 1
-) -> dict[str, object]:
+def dispatch(messages: object = -1, size: object = -1, *, period_s: int = 1) -> dict[str, object]:
     return {
         "dispatchThrottlingRateInMsg": messages,
         "dispatchThrottlingRateInByte": size,
-        "relativeToPublishRate": relative,
+        "relativeToPublishRate": False,
         "ratePeriodInSecond": period_s,
     }
 

@@ -21,6 +21,8 @@ from rgd.analysis.reading import segment_pieces
 from rgd.analysis.schema import HEADERS, PIECES, arrow
 from rgd.analysis.windows import GroupWindows, join
 
+ROUND_MS = 1000.0
+
 
 class Logs:
     """Some logs, read and reduced."""
@@ -31,32 +33,30 @@ class Logs:
         *,
         window_ms: int = 1000,
         rows_max: int = 200_000,
-        round_ms: float = 1000.0,
         within: TimeRange = ALWAYS,
         groups: frozenset[str] = frozenset(),
     ) -> None:
         self.within = within
         self.window_ms = window_ms
-        self.round_ms = round_ms
         segments = segments_within(find_segments([str(folder)]), within)
         sampling = Sampling()
         headers = [batch for one in segments for batch in segment_headers(one, sampling, within)]
-        self.clocks = align_clocks(pa.Table.from_batches(headers, arrow(HEADERS)), round_ms)
+        self.clocks = align_clocks(pa.Table.from_batches(headers, arrow(HEADERS)), ROUND_MS)
         options: Any = {"clocks": self.clocks, "asked": Asked(within, groups), "rows_max": rows_max}
         batches = [
             batch
             for segment in segments
-            for batch in segment_pieces(segment, window_ms, round_ms=round_ms, **options)
+            for batch in segment_pieces(segment, window_ms, round_ms=ROUND_MS, **options)
         ]
         self.stats = [one for one in batches if isinstance(one, Stats)]
         pieces = [one for one in batches if not isinstance(one, Stats)]
         self.pieces = pa.Table.from_batches(pieces, arrow(PIECES))
 
-    def windows(self, group: str = "gold", kind: str = "publish") -> GroupWindows:
-        """The windows of one group and kind."""
+    def windows(self, group: str = "gold") -> GroupWindows:
+        """The windows of one group that publishes."""
         wanted = pa.compute.and_(
             pa.compute.equal(self.pieces["group"], group),
-            pa.compute.equal(self.pieces["kind"], kind),
+            pa.compute.equal(self.pieces["kind"], "publish"),
         )
         return join(self.pieces.filter(wanted).combine_chunks(), self.window_ms)[0].groups[0]
 
@@ -72,12 +72,12 @@ class Logs:
             dimension,
             self.fairness(group, dimension),
             window_ms=self.window_ms,
-            round_ms=self.round_ms,
+            round_ms=ROUND_MS,
         )
 
     def facts(self) -> LogFacts:
         """What the logs are."""
-        lengths: Any = {"round_ms": self.round_ms, "window_ms": self.window_ms}
+        lengths: Any = {"round_ms": ROUND_MS, "window_ms": self.window_ms}
         return gather(self.stats, **lengths, clocks=self.clocks, within=self.within)
 
 

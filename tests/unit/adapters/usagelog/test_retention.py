@@ -25,12 +25,10 @@ from tests.unit.adapters.usagelog.logs import (
 GAP_MS = 60_000
 
 
-def segment(
-    number: int, *, size: int = 100, begin: int | None = None, long: int = 900
-) -> ClosedSegment:
+def segment(number: int) -> ClosedSegment:
     """Ten entries each, a second after the one before it."""
-    first_ms = number * 1000 if begin is None else begin
-    return ClosedSegment(number * 10, number * 10 + 9, first_ms, first_ms + long, size)
+    first_ms = number * 1000
+    return ClosedSegment(number * 10, number * 10 + 9, first_ms, first_ms + 900, 100)
 
 
 def test_a_segment_is_as_old_as_its_last_entry() -> None:

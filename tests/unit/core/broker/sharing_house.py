@@ -113,9 +113,9 @@ class House:
         """Ask for the group for the first time."""
         return self.sharing.first_share(self.quota(messages, size), Kind.PUBLISH, START)[1]
 
-    def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
+    def peer(self, *rows: UsageRow) -> None:
         """Let a peer tell rows."""
-        told = report(broker, *rows, weight=weight)
+        told = report("b2", *rows)
         self.peers.receive(told.sender, START)
         self.peers.advance(told)
         self.usage.apply(told)

@@ -8,17 +8,13 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Hello, Sender
+from rgd.core.exchange.messages import Hello
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.shares.columns import share_out
 from rgd.core.units import Kind
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk
 from tests.unit.core.values import key, ms, report, usage
-
-#: Peers whose questions are answered 200 and 300 ms later, and at once.
-LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
-
 
 # Our own words.
 

@@ -1,16 +1,15 @@
 """One limiter and its clock, for tests that say which topic asks and what it gets."""
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Final
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.split import SplitShare, TopicPart
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates, TopicSplit
+from rgd.core.policies.model import Attachments, Group, Limit, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import MILLI, Kind, Nanos
-from tests.support.limiter_alone import LimiterAlone
+from rgd.core.units import MILLI, Nanos
+from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, key, ms, rates
 
 EVEN, PROPORTIONAL, SHARED = TopicSplit.EVEN, TopicSplit.PROPORTIONAL, TopicSplit.SHARED
@@ -31,21 +30,11 @@ def parts_of(split: SplitShare, now: int) -> list[TopicPart]:
 
 
 class House:
-    """A limiter; a broker's share is its group's quota, in part."""
+    """A limiter; a broker's share is its group's quota."""
 
-    def __init__(
-        self,
-        *groups: Group,
-        limits: Limits | None = None,
-        part: float = 1,
-        bounds: BucketBounds = BOUNDS.buckets,
-    ) -> None:
-        self.part = Fraction(part)
+    def __init__(self, *groups: Group, bounds: BucketBounds = BOUNDS.buckets) -> None:
         self.now = 0
-        self.limits = limits or Limits()
-        self.limiter = LimiterAlone(
-            replace(BUCKETS, bounds=bounds), self._share_of, topic_split=SHARED
-        )
+        self.limiter = LimiterAlone(replace(BUCKETS, bounds=bounds), whole, topic_split=SHARED)
         self.put(*groups)
 
     def put(self, *groups: Group, namespace: str = "gold") -> None:
@@ -53,7 +42,7 @@ class House:
         attached = Attachments(
             {"acme": "house"} if "house" in named else {}, {NAMESPACE: namespace}
         )
-        self.limiter.set_policies(PolicySnapshot(named, attached, self.limits), Nanos(self.now))
+        self.limiter.set_policies(PolicySnapshot(named, attached), Nanos(self.now))
 
     def pass_ms(self, passed: int) -> None:
         self.now += ms(passed)
@@ -83,12 +72,3 @@ class House:
     def parts(self) -> list[float]:
         """Each active topic's messages a second, in the order in which they came."""
         return [(part.share.messages or 0) / MILLI for part in parts_of(self.split(), self.now)]
-
-    def _share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
-        whole = group.rates(kind)
-        return Rates(
-            *(
-                None if rate is None else int(rate * self.part)
-                for rate in (whole.messages, whole.bytes)
-            )
-        )
