@@ -111,13 +111,3 @@ async def test_a_chunked_body_has_the_same_limit(size: int) -> None:
         assert (await door.raw(head + chunks + b"0\r\n\r\n")).status == 200
     async with open_door(HttpSettings(port=0, body_max_bytes=size - 1)) as door:
         assert (await door.raw(head + chunks + b"0\r\n\r\n")).status == 413
-
-
-async def test_an_array_over_the_limit_is_413() -> None:
-    async with open_door(HttpSettings(port=0, batch_max=3)) as door:
-        assert (await door.call("POST", ACQUIRE, [{"group": "idle"}] * 3)).status == 200
-
-        answer = await door.call("POST", ACQUIRE, [{"group": "idle"}] * 4)
-
-        assert answer.status == 413
-        assert answer.reason == "body: expected an array of at most 3 items (http.batch_max)"

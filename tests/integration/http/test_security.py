@@ -215,9 +215,21 @@ async def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture
         assert token not in shown
 
 
-def test_a_server_that_strangers_could_reach_is_not_made() -> None:
-    with pytest.raises(ConfigError, match=r"http\.listen: .*http\.tokens_file.*--insecure"):
-        HttpServer(SmallDaemon(), HttpSettings(host="0.0.0.0"), metrics=metrics)
+PEM = Path("cert.pem")
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [
+        ("listen", HttpSettings(host="0.0.0.0")),
+        # Certificates alone do not replace tokens.
+        ("listen", HttpSettings(host="0.0.0.0", tls_cert=PEM, tls_key=PEM)),
+        ("probe_listen", HttpSettings(probe_address=("0.0.0.0", 7790))),
+    ],
+)
+def test_a_server_that_strangers_could_reach_is_not_made(key: str, settings: HttpSettings) -> None:
+    with pytest.raises(ConfigError, match=rf"http\.{key}: .*http\.tokens_file.*--insecure"):
+        HttpServer(SmallDaemon(), settings, metrics=metrics)
 
 
 @pytest.mark.parametrize("setting", ["tls_cert", "tls_client_ca"])

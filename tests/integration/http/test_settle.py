@@ -80,4 +80,8 @@ async def test_others_are_served_while_a_long_array_is_settled(door: Door) -> No
 
 async def test_an_array_above_the_limit_is_413() -> None:
     async with open_door(HttpSettings(port=0, batch_max=3)) as door:
-        assert (await door.call("POST", SETTLE, [READ] * 4)).status == 413
+        for path in (ACQUIRE, SETTLE):
+            assert (await door.call("POST", path, [READ] * 3)).status == 200
+            answer = await door.call("POST", path, [READ] * 4)
+            reason = "body: expected an array of at most 3 items (http.batch_max)"
+            assert (answer.status, answer.reason) == (413, reason)

@@ -4,7 +4,6 @@ import pytest
 
 from rgd.cli.amounts import parse_rate
 from rgd.core.units import COUNT_MAX
-from rgd.text import show
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,3 @@ def test_more_than_can_be_counted_is_refused() -> None:
     assert parse_rate("9e18") == 9 * 10**18
     with pytest.raises(ValueError, match=r"^"):
         parse_rate(str(COUNT_MAX * 2))
-
-
-def test_no_limit_has_a_name_of_its_own() -> None:
-    assert show(None, empty="unlimited") == "unlimited"

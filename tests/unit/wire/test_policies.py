@@ -73,7 +73,6 @@ GOLD = Group(
             LocalLimit(publish=UNLIMITED),
             '{"publish":{}}',
         ),
-        "topic-limit": (f"limit:topic:{TOPIC}", LIMIT, '{"publish":{"messages":1.5}}'),
         "as-pulsar-shows-it": (
             f"limit:topic:{TOPIC}",
             LocalLimit(dispatch=UNLIMITED, dispatch_period_s=60, dispatch_relative=True),
@@ -83,16 +82,6 @@ GOLD = Group(
             f"limit:subscription:{TOPIC}|my sub",
             LocalLimit(dispatch=Rates(bytes=1000)),
             '{"dispatch":{"bytes":1}}',
-        ),
-        "subscriptions-of-a-namespace": (
-            "limit:namespace-subscriptions:acme/orders",
-            LocalLimit(dispatch=Rates(messages=2000)),
-            '{"dispatch":{"messages":2}}',
-        ),
-        "subscriptions-of-a-topic": (
-            f"limit:topic-subscriptions:{TOPIC}",
-            LocalLimit(dispatch=Rates(messages=2000)),
-            '{"dispatch":{"messages":2}}',
         ),
         "backlog": (
             "backlog:namespace:acme/orders",
@@ -189,15 +178,12 @@ def test_a_value_that_its_key_cannot_hold_is_refused(key: str, value: str, reaso
     ("rate", "reason"),
     [
         ("0", Reason.BAD_NUMBER),
-        ("0.000", Reason.BAD_NUMBER),
         ("-1", Reason.BAD_NUMBER),
-        ("-1.5", Reason.BAD_NUMBER),
         ("0.0001", Reason.BAD_NUMBER),
         ("1e-4", Reason.BAD_NUMBER),
         ("1e-999999999", Reason.BAD_NUMBER),
         ("1e999999999", Reason.BAD_NUMBER),
         ("NaN", Reason.UNPARSABLE),
-        ("Infinity", Reason.UNPARSABLE),
         ("9000000000000000.001", Reason.BAD_NUMBER),
         ("9" * 4_000, Reason.BAD_NUMBER),
         ("true", Reason.BAD_STRUCTURE),

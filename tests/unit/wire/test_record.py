@@ -164,16 +164,11 @@ def test_what_is_no_record_is_refused_with_its_reason(
         decoded(written.SerializeToString())
 
 
-@cases(
-    "payload, reason",
-    {
-        "no-protobuf": (b"\xff", Reason.UNPARSABLE),
-        "large": (bytes(PAYLOAD_MAX + 1), Reason.OVERSIZE),
-    },
-)
-def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) -> None:
-    with refused(reason):
-        decoded(payload)
+def test_bytes_that_are_no_protobuf_are_refused() -> None:
+    with refused(Reason.UNPARSABLE):
+        decoded(b"\xff")
+    with refused(Reason.OVERSIZE):
+        decoded(bytes(PAYLOAD_MAX + 1))
 
 
 @cases(
