@@ -1,8 +1,7 @@
 """The verdict: what is wrong comes first, then what is short, then how large the cluster is."""
 
 from dataclasses import replace
-
-import pytest
+from typing import Any
 
 from rgd.views.live_model import (
     BacklogsView,
@@ -11,9 +10,9 @@ from rgd.views.live_model import (
     MemberView,
     PressuresView,
     PressureView,
-    VerdictView,
 )
 from rgd.views.live_words import verdict_of
+from tests.support.cases import cases
 
 
 def member(name: str, age_s: float) -> MemberView:
@@ -30,67 +29,47 @@ CALM, SHORT = PressuresView((), 4, 0, 3), PressuresView((ROW,), 4, 1, 3)
 NONE, BLOCKED = BacklogsView(0, 0, 0, ()), BacklogsView(9, 2, 0, ())
 
 
-@pytest.mark.parametrize(
-    ("brokers", "groups", "backlogs", "degraded", "verdict"),
-    [
-        (ALL_HERE, CALM, NONE, (), "good: No demand is above its quota; 2 brokers share 3 groups."),
-        (
-            ALL_HERE,
-            SHORT,
-            NONE,
-            (),
-            "good: Demand is above 1 of 4 quotas, most gold (publish, bytes): 3.5kB/s of 1kB/s, lowest ratio 0.97; "
-            "2 brokers share 3 groups.",
-        ),
-        (
-            ALL_HERE,
-            PressuresView((replace(ROW, lowest=0.33),), 4, 1, 3),
-            NONE,
-            (),
-            "poor: Broker b2 has 0.33 of its fair part of gold; demand is above 1 of 4 quotas, most gold (publish, bytes): "
-            "3.5kB/s of 1kB/s, lowest ratio 0.33; 2 brokers share 3 groups.",
-        ),
-        (
-            SILENT,
-            CALM,
-            BLOCKED,
-            (),
-            "bad: No message from b2 for 2 s; publishing to 2 topics is blocked by backlog quotas; "
-            "no demand is above its quota; 2 brokers share 3 groups.",
-        ),
-        (
-            GONE,
-            CALM,
-            NONE,
-            ("tier: away",),
-            "poor: Tier: away; gone for 2 min: b3, and 1 more; no demand is above its quota; 2 brokers share 3 groups.",
-        ),
-        (
-            replace(ALL_HERE, expected=3),
-            CALM,
-            NONE,
-            (),
-            "poor: 3 brokers are expected and 2 are here; no demand is above its quota; 2 brokers share 3 groups.",
-        ),
-    ],
-    ids=["well", "short", "starved", "silent", "gone", "expected"],
-)
-def test_the_fact_comes_first(
-    brokers: MembersView,
-    groups: PressuresView,
-    backlogs: BacklogsView,
-    degraded: tuple[str, ...],
-    verdict: str,
-) -> None:
-    found = verdict_of(
-        ready=True, degraded=degraded, brokers=brokers, groups=groups, backlogs=backlogs
-    )
+#: What of a calm daemon that is ready is otherwise, and the verdict.
+SEEN = {
+    "well": ({}, "good: No demand is above its quota; 2 brokers share 3 groups."),
+    "short": (
+        {"groups": SHORT},
+        "good: Demand is above 1 of 4 quotas, most gold (publish, bytes): 3.5kB/s of 1kB/s, lowest ratio 0.97; "
+        "2 brokers share 3 groups.",
+    ),
+    "starved": (
+        {"groups": PressuresView((replace(ROW, lowest=0.33),), 4, 1, 3)},
+        "poor: Broker b2 has 0.33 of its fair part of gold; demand is above 1 of 4 quotas, most gold (publish, bytes): "
+        "3.5kB/s of 1kB/s, lowest ratio 0.33; 2 brokers share 3 groups.",
+    ),
+    "silent": (
+        {"brokers": SILENT, "backlogs": BLOCKED},
+        "bad: No message from b2 for 2 s; publishing to 2 topics is blocked by backlog quotas; "
+        "no demand is above its quota; 2 brokers share 3 groups.",
+    ),
+    "gone": (
+        {"brokers": GONE, "degraded": ("tier: away",)},
+        "poor: Tier: away; gone for 2 min: b3, and 1 more; no demand is above its quota; 2 brokers share 3 groups.",
+    ),
+    "expected": (
+        {"brokers": replace(ALL_HERE, expected=3)},
+        "poor: 3 brokers are expected and 2 are here; no demand is above its quota; 2 brokers share 3 groups.",
+    ),
+    "not-ready": (
+        {"ready": False, "degraded": ("draining",)},
+        "bad: This daemon is not ready (draining); no demand is above its quota; 2 brokers share 3 groups.",
+    ),
+}
+CALMLY: dict[str, Any] = {
+    "ready": True,
+    "degraded": (),
+    "brokers": ALL_HERE,
+    "groups": CALM,
+    "backlogs": NONE,
+}
+
+
+@cases("seen, verdict", SEEN)
+def test_the_fact_comes_first(seen: dict[str, Any], verdict: str) -> None:
+    found = verdict_of(**CALMLY | seen)
     assert f"{found.level}: {found.text}" == verdict
-
-
-def test_who_is_not_ready_says_why() -> None:
-    found = verdict_of(
-        ready=False, degraded=("draining",), brokers=ALL_HERE, groups=CALM, backlogs=NONE
-    )
-    begin = "This daemon is not ready (draining); no demand is above its quota; 2 brokers share 3 groups."
-    assert found == VerdictView("bad", begin)

@@ -17,7 +17,7 @@ from rgd.wire import usage_pb2
 from rgd.wire.codec import decode, encode
 from rgd.wire.errors import Reason
 from rgd.wire.name_dictionary import NAMES_MAX, NameDecoders, NameEncoder
-from tests.support.cases import refused
+from tests.support.cases import cases, refused
 from tests.support.there import there
 from tests.support.wire_values import in_order, varints
 
@@ -120,53 +120,34 @@ def test_what_cannot_be_written_is_not(rows: Sequence[UsageRow], reason: Reason)
         encode(report(*rows), NameEncoder())
 
 
-def test_a_name_with_two_numbers_is_refused() -> None:
-    payload = encode(report(*BOTH), NameEncoder())
-    proto = proto_of(payload)
-    proto.report.names.groups[1] = "gold"
-    with refused(Reason.DUPLICATE):
-        Line().hear(payload[:2] + proto.SerializeToString())
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "reason"),
-    [
-        pytest.param("numbers", bytes([1, 0]), Reason.BAD_NUMBER, id="not-ascending"),
-        pytest.param("numbers", bytes([0]), Reason.BAD_COLUMNS, id="too-few"),
-        pytest.param("kinds", bytes([3, 4]), Reason.BAD_NUMBER, id="kind"),
-    ],
+@cases(
+    "change, is_known, reason",
+    {
+        "not-ascending": ({"rows": {"numbers": bytes([1, 0])}}, False, Reason.BAD_NUMBER),
+        "too-few": ({"rows": {"numbers": bytes([0])}}, False, Reason.BAD_COLUMNS),
+        "kind": ({"rows": {"kinds": bytes([3, 4])}}, False, Reason.BAD_NUMBER),
+        "names-and-numbers": ({"rows": {"groups": ["gold"]}}, False, Reason.BAD_STRUCTURE),
+        "two-numbers-of-a-name": ({"names": {"groups": ["gold"] * 2}}, False, Reason.DUPLICATE),
+        "two-names-of-a-number": ({"names": {"groups": ["gold", "other"]}}, True, Reason.DUPLICATE),
+        "more-names-than-may-be": (
+            {"names": {"numbers": varints(NAMES_MAX - 1, 1)}},
+            True,
+            Reason.OVERSIZE,
+        ),
+    },
 )
-def test_numbers_that_cannot_be_are_refused(field: str, value: bytes, reason: Reason) -> None:
-    payload = encode(report(*BOTH), NameEncoder())
+def test_numbers_that_cannot_be_are_refused(
+    change: dict[str, dict[str, bytes | list[str]]], is_known: bool, reason: Reason
+) -> None:
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
+    if is_known:
+        line.hear(payload)
     proto = proto_of(payload)
-    setattr(proto.report.rows, field, value)
+    for part, fields in change.items():
+        for name in fields:
+            getattr(proto.report, part).ClearField(name)
+    proto.MergeFrom(usage_pb2.Message(report=change))  # type: ignore[arg-type]  # as a dict
     with refused(reason):
-        Line().hear(payload[:2] + proto.SerializeToString())
-
-
-def test_both_names_and_numbers_are_refused() -> None:
-    payload = encode(report(*BOTH), NameEncoder())
-    proto = proto_of(payload)
-    proto.report.rows.groups.append("gold")
-    with refused(Reason.BAD_STRUCTURE):
-        Line().hear(payload[:2] + proto.SerializeToString())
-
-
-def test_more_names_than_a_sender_may_have_are_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), NameEncoder())
-    line.hear(payload)
-    proto = proto_of(payload)
-    proto.report.names.numbers = varints(NAMES_MAX - 1, 1)
-    with refused(Reason.OVERSIZE):
-        line.hear(payload[:2] + proto.SerializeToString())
-
-
-def test_a_number_that_stands_for_two_groups_is_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), NameEncoder())
-    line.hear(payload)
-    proto = proto_of(payload)
-    proto.report.names.groups[1] = "other"
-    with refused(Reason.DUPLICATE):
         line.hear(payload[:2] + proto.SerializeToString())
 
 

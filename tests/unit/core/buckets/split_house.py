@@ -1,7 +1,6 @@
 """One limiter and its clock, for tests that say which topic asks and what it gets."""
 
 from dataclasses import replace
-from typing import Final
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
@@ -13,7 +12,6 @@ from tests.support.limiter_alone import LimiterAlone, whole
 from tests.unit.core.values import BUCKETS, NAMESPACE, key, ms, rates
 
 EVEN, PROPORTIONAL, SHARED = TopicSplit.EVEN, TopicSplit.PROPORTIONAL, TopicSplit.SHARED
-START: Final = Nanos(0)
 A, B, C = (f"persistent://{NAMESPACE}/{name}" for name in "abc")
 
 

@@ -4,8 +4,8 @@ Not covered: which levels apply to a name (test_chain.py), a broker's share unde
 (tests/unit/core/broker/test_sharing.py), counts under moves (tests/property/test_moves.py).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 from weakref import WeakSet
 
 import pytest
@@ -55,12 +55,7 @@ class Following(LimiterAlone):
         super().set_policies(snapshot, now, changes)
 
 
-class LimiterOf(Protocol):
-    """Makes a limiter."""
-
-    def __call__(
-        self, snapshot: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets
-    ) -> Limiter: ...
+LimiterOf = Callable[..., Limiter]
 
 
 @pytest.fixture(params=[32, 0], ids=["told at once", "told later"])

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
-from rgd.core.buckets.level import GroupState
+from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
+from tests.support.cases import cases
 from tests.support.limiter_alone import numbered
 from tests.support.meters import window_of
 from tests.support.there import there
@@ -90,6 +91,21 @@ def test_too_much_for_a_later_level_is_reported_before_an_earlier_one_refuses() 
     request = Request(messages=251, namespace=NAMESPACE, topic=TOPIC)
     assert one.acquire(request, START) == TooLarge(Level.TOPIC, None, MESSAGES, 100)
     assert state(one).refused.total() == 0
+
+
+@cases(
+    "cost, too_large",
+    {
+        "just-not": (Pair(1000, 10_000), None),
+        "messages-first": (Pair(1001, 10_001), TooLarge(Level.TOPIC, None, MESSAGES, 1000)),
+        "bytes": (Pair(1, 10_001), TooLarge(Level.TOPIC, None, BYTES, 10_000)),
+    },
+)
+def test_ten_seconds_of_the_whole_quota_is_the_most(cost: Pair, too_large: TooLarge | None) -> None:
+    level = LevelState(Level.TOPIC, BUCKETS)
+    # The share, which is a tenth of the quota, has no say in it.
+    level.set_rates(rates(100, 1000), rates(10, 100), START)
+    assert level.too_large(*cost) == too_large
 
 
 # What counts as wanted.

@@ -1,4 +1,4 @@
-"""Which topic gets which part of a share, from its first request until it is idle.
+"""Which topic gets which part of a share, from its first request until it is idle or its group changes.
 
 Not covered: that all parts together grant no more than the share (tests/property/test_topic_split.py).
 """
@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.buckets.split import IDLE_ROUNDS
-from rgd.core.units import Pair
+from rgd.core.units import Dimension, Pair
 from tests.unit.core.buckets.split_house import EVEN, PROPORTIONAL, A, B, C, House, gold, parts_of
-from tests.unit.core.values import key
+from tests.unit.core.values import key, ms
 
 
 def test_by_default_all_topics_take_from_one_bucket() -> None:
@@ -84,6 +84,17 @@ def test_parts_follow_what_was_used_above_a_floor() -> None:
         house.round(B, messages=10)
     # 1 % evenly, and 99 % as 3 to 1.
     assert house.parts() == [5 + 742.5, 5 + 247.5]
+
+
+def test_even_becomes_proportional_with_tokens_and_debt() -> None:
+    house = House(gold(EVEN))
+    house.ask(B, 0)
+    house.ask(A, 1000)
+    before = [part.remaining(Dimension.MESSAGES, ms(0)) for part in parts_of(house.split(), 0)]
+    house.put(gold(PROPORTIONAL))
+    after = [part.remaining(Dimension.MESSAGES, ms(0)) for part in parts_of(house.split(), 0)]
+    assert (house.split().mode, after) == (PROPORTIONAL, before)
+    assert not house.ask(A).granted
 
 
 def test_what_is_held_back_counts_as_wanted_once_a_round() -> None:
