@@ -4,7 +4,7 @@ Laws: a question always says `attempt`; what a newer daemon adds to an answer is
 whole numbers from 0 on, and no answer grants more than its question asked for: one that does is no answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, TypeVar
 
@@ -183,6 +183,13 @@ def check_name(name: Name) -> None:
         "".join(part for part in name if part is not None)
     except (TypeError, UnicodeEncodeError) as exc:
         raise BadSetting(f"name: expected texts in UTF-8, got {name!a:.200}") from exc
+
+
+def check_questions(questions: Iterable[Question]) -> None:
+    """Refuse all of these, names too, if one is none; before the first is asked. Raises as `check_question`."""
+    for one in questions:
+        check_question(one)
+        check_name(one.name)
 
 
 def check_question(question: Question) -> None:

@@ -22,8 +22,8 @@ from rgd.client.answers import (
     Question,
     Source,
     check_amounts,
-    check_name,
     check_question,
+    check_questions,
 )
 from rgd.client.clock import now
 from rgd.client.core import ClientCore, Counts
@@ -132,9 +132,7 @@ class BlockingClient:
 
     def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
-        for one in questions:
-            check_question(one)
-            check_name(one.name)
+        check_questions(questions)
         asked = [self._begin(question, None, None) for question in questions]
         return [self._end(reply, ticket) for reply, ticket in asked]
 

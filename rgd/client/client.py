@@ -21,8 +21,8 @@ from rgd.client.answers import (
     Question,
     Source,
     check_amounts,
-    check_name,
     check_question,
+    check_questions,
 )
 from rgd.client.clock import now
 from rgd.client.core import ClientCore, Counts
@@ -102,9 +102,7 @@ class Client:
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
-        for one in questions:
-            check_question(one)
-            check_name(one.name)
+        check_questions(questions)
         return list(await asyncio.gather(*(self._ask_once(one, None, None) for one in questions)))
 
     def settle(self, name: Name, messages: int = 0, bytes: int = 0) -> None:  # noqa: A002 -- as on the wire

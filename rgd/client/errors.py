@@ -7,7 +7,8 @@ class QuestionRefused(RgdError):
     """The daemon refuses to decide: the question or the token is at fault.
 
     Args:
-        status: as HTTP has it: 400, 401 (also for a token without the scope, or a name of the daemon that it refuses), 403 (no limit applies to the name), 404 or 413.
+        status: as HTTP has it: 400, 401 (also for a token without the scope, or a name of the daemon that it
+            refuses), 403 (no limit applies to the name), 404 or 413.
         reason: the daemon's own words.
     """
 

@@ -116,7 +116,9 @@ def is_begun(segment: Segment) -> bool:
 
 
 def facts_of(segment: Segment) -> ClosedSegment:
-    """What retention has to know of a closed segment; reads its first header and its last ones, of the last segment all behind its last mark.
+    """What retention has to know of a closed segment; reads its first header and its last ones.
+
+    Of the last segment it reads all that is behind its last mark.
 
     Raises:
         OSError: it cannot be read.
