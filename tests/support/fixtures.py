@@ -29,8 +29,8 @@ def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Generator[PulsarS
     Tests share it, so each takes topics and namespaces of its own, and one that stops or kills it
     calls `restart` before it ends. It has no resource-usage transport: a test of that starts its own.
     """
-    # It looks for topics that nobody uses every second, not every minute; it still lets them be for a
-    # minute, where their namespace does not say otherwise.
+    # It looks for topics that nobody uses every second, not every minute; it still lets them be where their
+    # namespace does not say otherwise.
     settings = {
         "brokerDeleteInactiveTopicsFrequencySeconds": "1",
         "forceDeleteNamespaceAllowed": "true",

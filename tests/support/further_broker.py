@@ -13,6 +13,7 @@ from typing import Final
 from tests.support.child_processes import end, free_ports, start_dying_with_parent
 from tests.support.pulsar_standalone import (
     CLUSTER,
+    KEEPING_TOPICS,
     READY_TIMEOUT_S,
     STOP_TIMEOUT_S,
     PulsarStandalone,
@@ -56,6 +57,7 @@ class FurtherBroker:
         metadata = f"zk:127.0.0.1:{first.ports.zookeeper}"
         settings = {
             **SHARED_SETTINGS,
+            **KEEPING_TOPICS,
             "metadataStoreUrl": metadata,
             "configurationMetadataStoreUrl": metadata,
             "clusterName": CLUSTER,

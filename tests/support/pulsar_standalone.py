@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from tests.support import components
 from tests.support.child_processes import end, free_ports, start_dying_with_parent
@@ -64,6 +64,9 @@ _SERVER_MEMORY = "-Xms512m -Xmx1g -XX:MaxDirectMemorySize=512m"
 #: times the memory, for a throughput that no test asks for. Classes of a distribution are sound: to verify them is a
 #: seventh of a start.
 SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+#: Unset, it is the period in which Pulsar looks for topics without subscriptions: one that a test has just made
+#: would be deleted between two steps of the test.
+KEEPING_TOPICS: Final = {"brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "86400"}
 #: What Pulsar's scripts read besides their arguments; a developer's own settings stay out of tests.
 _FOREIGN_ENVIRONMENT = ("PULSAR_", "BOOKIE_", "BK_")
 
@@ -315,6 +318,7 @@ class PulsarStandalone:
             "listeningInterface": loopback,
             "allowEphemeralPorts": "true",
             "brokerClient_dnsLookupBindAddress": "127.0.0.1",  # its resolver too: 0.0.0.0
+            **KEEPING_TOPICS,
             **self._settings,
             **further,
         }
