@@ -53,7 +53,6 @@ class LevelState(Buckets):
         "_is_faster",
         "_live_brokers",
         "_request_max_ms",
-        "_round_ms",
         "group",
         "level",
         "most_bytes",
@@ -61,6 +60,7 @@ class LevelState(Buckets):
         "order",
         "quota",
         "refusals",
+        "round_ms",
         "shadow",
         "shadow_refused",
     )
@@ -80,7 +80,7 @@ class LevelState(Buckets):
         #: The largest request, in whole units.
         self.most_messages = self.most_bytes = COUNT_MAX
         self._request_max_ms = settings.request_max_ms
-        self._round_ms = settings.round_ms
+        self.round_ms = settings.round_ms
         #: Whether a counterfactual bucket has a higher rate than the real one, and the number of
         #: live brokers for which this was computed (0: not computed).
         self._is_faster, self._live_brokers = False, 0
@@ -146,6 +146,13 @@ class LevelState(Buckets):
             self._live_brokers = live_brokers
         return self._is_faster
 
+    def advised_ms(self, wait_ms: int, live_brokers: int) -> int:
+        """The wait to advise: at most a round where asking raises the share.
+
+        If all callers stayed away for longer, a round without a request would end what they raised.
+        """
+        return min(wait_ms, self.round_ms) if self.flows_faster(live_brokers) else wait_ms
+
     def would_grant(self, group: str, live_brokers: int, now: Nanos) -> tuple[int, int]:
         """Whole units this level would grant now if the level of `group` had refused nothing."""
         self.refill(now)
@@ -193,7 +200,7 @@ class LevelState(Buckets):
     def _wait_ns(self, missing: int, rate: int) -> int:
         """Time in ns until `missing` tokens accrue, if none are taken; one round at rate 0."""
         if rate == 0:
-            return self._round_ms * NS_PER_MS
+            return self.round_ms * NS_PER_MS
         return -(-missing // rate) if missing > 0 else 0
 
     def _even_part(self, quota: Rate, live_brokers: int) -> int:

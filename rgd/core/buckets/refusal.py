@@ -65,6 +65,8 @@ def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
             one_ms, of = rounded_ms(one.short_until - now), one.short_of
         else:
             one_ms, of = one.wait(messages, size, now)
+        if one_ms > one.round_ms:
+            one_ms = one.advised_ms(one_ms, levels.live_brokers)
         if one_ms > wait_ms:
             wait_ms, level, dimension = one_ms, one, of
     (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
@@ -107,6 +109,8 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
         wait_ms, dimension = rounded_ms(group.short_until - now), group.short_of
     else:
         wait_ms, dimension = group.wait(messages, size, now)
+    if wait_ms > group.round_ms:
+        wait_ms = group.advised_ms(wait_ms, levels.live_brokers)
     refusals = group.refusals or group.begin_refusals()
     if now >= refusals.ends_at:
         refusals.open(now)
@@ -229,7 +233,9 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
         charge(chain, messages, size, least.topic, least.attempt, now, settles=settles)
     try:
         waits = [(one, *one.wait(least.messages, least.bytes, now)) for one in chain.deciding]
-        longest, wait_ms, waits_for = max(waits, key=lambda wait: wait[1])
+        brokers = levels.live_brokers
+        longest, wait_ms, waits_for = max(waits, key=lambda one: one[0].advised_ms(one[1], brokers))
+        wait_ms = longest.advised_ms(wait_ms, brokers)
         if not messages and not size:
             part = Part(0, 0, longest, waits_for, part.mask)
         asked = _Amounts(*whole, messages, size, partial=True)
