@@ -146,13 +146,6 @@ class LevelState(Buckets):
             self._live_brokers = live_brokers
         return self._is_faster
 
-    def advised_ms(self, wait_ms: int, live_brokers: int) -> int:
-        """The wait to advise: at most a round where asking raises the share.
-
-        If all callers stayed away for longer, a round without a request would end what they raised.
-        """
-        return min(wait_ms, self.round_ms) if self.flows_faster(live_brokers) else wait_ms
-
     def would_grant(self, group: str, live_brokers: int, now: Nanos) -> tuple[int, int]:
         """Whole units this level would grant now if the level of `group` had refused nothing."""
         self.refill(now)
@@ -222,6 +215,7 @@ class GroupState(LevelState):
     """The level of one resource group in one kind, and the demand of its callers."""
 
     __slots__ = (
+        "called_out_until",
         "counters",
         "generation",
         "key",
@@ -243,6 +237,8 @@ class GroupState(LevelState):
         self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.
         self.reported = False
+        #: A round after the refusal that asked for an early report: until then the share rises.
+        self.called_out_until = Nanos(0)
         #: Whole units of this group refused by other levels since the start, indexed by their
         #: `order`; `refusals` counts what the group itself refused.
         self.refused_messages = [0] * len(_LEVELS)

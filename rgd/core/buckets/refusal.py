@@ -19,14 +19,13 @@ from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
 from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.throttled import lowered, lowering
-from rgd.core.units import MILLI, Dimension, Nanos, Pair
+from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos, Pair
 
 _MESSAGES: Final = Dimension.MESSAGES
 _BYTES: Final = Dimension.BYTES
 _NONE: Final = (0, 0)
 #: Takes half the time of the classes' own `__new__`.
-_new_decision: Final = tuple.__new__
-_new_pair: Final = tuple.__new__
+_new: Final = tuple.__new__
 
 
 class Asked(NamedTuple):
@@ -65,8 +64,6 @@ def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
             one_ms, of = rounded_ms(one.short_until - now), one.short_of
         else:
             one_ms, of = one.wait(messages, size, now)
-        if one_ms > one.round_ms:
-            one_ms = one.advised_ms(one_ms, levels.live_brokers)
         if one_ms > wait_ms:
             wait_ms, level, dimension = one_ms, one, of
     (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
@@ -90,6 +87,7 @@ def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
     if chain.throttled_name is not None:
         mask = lowering(refusing, messages, size, now)
         levels.throttled.count(chain.throttled_name, mask, messages, size, wait_ms, now)
+    wait_ms = _told_ms(levels, chain, level, wait_ms, now)
     units = messages if dimension is _MESSAGES else size
     return _refused(chain, level, dimension, units, wait_ms, now)
 
@@ -109,8 +107,6 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
         wait_ms, dimension = rounded_ms(group.short_until - now), group.short_of
     else:
         wait_ms, dimension = group.wait(messages, size, now)
-    if wait_ms > group.round_ms:
-        wait_ms = group.advised_ms(wait_ms, levels.live_brokers)
     refusals = group.refusals or group.begin_refusals()
     if now >= refusals.ends_at:
         refusals.open(now)
@@ -132,7 +128,9 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
             counts.retries += 1
         counters.refuse(Pair(messages, size), attempt, topic, wait_ms, now)
     if not group.reported:
-        _call_out(levels, group)
+        _call_out(levels, group, now)
+    if wait_ms > group.round_ms:
+        wait_ms = _told_ms(levels, chain, group, wait_ms, now)
     units = messages if dimension is _MESSAGES else size
     if units == 1 and chain.refused_ms == wait_ms and chain.refused_of is dimension:
         return chain.refused
@@ -233,14 +231,12 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
         charge(chain, messages, size, least.topic, least.attempt, now, settles=settles)
     try:
         waits = [(one, *one.wait(least.messages, least.bytes, now)) for one in chain.deciding]
-        brokers = levels.live_brokers
-        longest, wait_ms, waits_for = max(waits, key=lambda one: one[0].advised_ms(one[1], brokers))
-        wait_ms = longest.advised_ms(wait_ms, brokers)
+        longest, wait_ms, waits_for = max(waits, key=lambda wait: wait[1])
         if not messages and not size:
             part = Part(0, 0, longest, waits_for, part.mask)
         asked = _Amounts(*whole, messages, size, partial=True)
         unmet = _count_part(levels, chain, part, asked, least, wait_ms, now)
-        return _lowered(chain, part, wait_ms, now), unmet
+        return _lowered(chain, part, _told_ms(levels, chain, longest, wait_ms, now), now), unmet
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -301,19 +297,32 @@ def _count(  # noqa: PLR0913, PLR0917 -- as `refuse`
     now: Nanos,
 ) -> None:
     """Count refused work as demand for a group."""
-    group.counters.refuse(_new_pair(Pair, (messages, size)), attempt, topic, wait_ms, now)
+    group.counters.refuse(_new(Pair, (messages, size)), attempt, topic, wait_ms, now)
     for part in chain.parts:
         if part.group == group.group:
             part.refuse(messages, size)
     if not group.reported:
-        _call_out(levels, group)
+        _call_out(levels, group, now)
 
 
-def _call_out(levels: Levels, group: GroupState) -> None:
+def _call_out(levels: Levels, group: GroupState, now: Nanos) -> None:
     """Ask for an early report of a group whose demand no peer knows."""
     # Once is enough, because the report that follows contains it.
     group.reported = True
+    group.called_out_until = Nanos(now + group.round_ms * NS_PER_MS)
     levels.news.call_out(group.counters.slot)
+
+
+def _told_ms(levels: Levels, chain: Chain, level: LevelState, wait_ms: int, now: Nanos) -> int:
+    """The wait to tell: at most a round where a refusal has just made peers lower their shares.
+
+    If all callers stayed away for longer, a round without a request would end what they raised.
+    """
+    for group in chain.groups:
+        is_told = group.group == level.group and now < group.called_out_until
+        if is_told and group.flows_faster(levels.live_brokers):
+            return min(wait_ms, level.round_ms)
+    return wait_ms
 
 
 def _may_want(
@@ -392,4 +401,4 @@ def _decision(  # noqa: PLR0917 -- as `refuse`
         level.remaining(dimension, now),
         False,
     )
-    return _new_decision(Decision, fields)
+    return _new(Decision, fields)

@@ -99,11 +99,6 @@ class TopicPart(LevelState):
         self.refill(now)
         self._version = split.version
 
-    def advised_ms(self, wait_ms: int, live_brokers: int) -> int:
-        """As where the group's whole share may rise: a part is no share."""
-        assert self._split is not None, "a part that went idle has refused"
-        return self._split.whole.advised_ms(wait_ms, live_brokers)
-
     def count(self, messages: int, size: int) -> None:
         """Count what was granted."""
         _add(self._admitted, messages, size)
