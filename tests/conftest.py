@@ -25,6 +25,9 @@ pytest_plugins = ("tests.support.fixtures",)
 #: The first of these tests also pays for fetching and starting its component, once in a run.
 HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
 HEAVY_TIMEOUT_S = 2400
+#: What is asked of a daemon, of Pulsar and of the embedded broker's start may take so long in a heavy test.
+PATIENT_S = 60.0
+PATIENT = "http.client.CALL", "stock.client.CALL", "exchange.embedded_process.READY"
 #: With these, a test is left out of `make check`; `slow` needs nothing but time.
 LEFT_OUT = HEAVY_MARKERS | {"slow"}
 #: What shares the run's Apache Pulsar, or its Spark, is one worker's; tests that start their own are marked `xdist_group`.
@@ -116,6 +119,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
 
 def _is_heavy(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) for name in HEAVY_MARKERS)
+
+
+@pytest.fixture(autouse=True)
+def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine any process may stand still for longer than rgd waits for one."""
+    for name in PATIENT if _is_heavy(request.node) else ():
+        monkeypatch.setattr(f"rgd.adapters.{name}_TIMEOUT_S", PATIENT_S)
 
 
 @pytest.hookimpl(wrapper=True)

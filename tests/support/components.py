@@ -114,7 +114,7 @@ def unshare() -> list[str]:
     command = ["unshare", *flags, "--mount-proc"]
     found = _on_path("unshare")
     done = found and subprocess.run(
-        [*command, "true"], capture_output=True, timeout=30, check=False
+        [*command, "true"], capture_output=True, timeout=300, check=False
     )
     if not done or done.returncode != 0:
         remedy = "run on Linux with unprivileged user namespaces, or as root"
@@ -151,7 +151,7 @@ def _java_version(java_path: Path) -> int:
     """
     try:
         done = subprocess.run(
-            [java_path, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [java_path, "-version"], capture_output=True, text=True, timeout=300, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0

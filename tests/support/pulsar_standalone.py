@@ -42,6 +42,7 @@ CLUSTER = "standalone"
 FETCH_TIMEOUT_S = 900
 READY_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 20
+RESTART_TIMEOUT_S = 120
 COMMAND_TIMEOUT_S = 600
 _POLL_S = 0.1
 #: What a bookie logs that finds its own registration and deletes it again and again.
@@ -256,7 +257,8 @@ class PulsarStandalone:
             is_wiped: without the data.
             settings: further lines for standalone.conf, until the next restart.
         """
-        self.stop()
+        # A SIGKILL may leave a bookie that loses its registration again and again (`restart_registered`).
+        self.stop(RESTART_TIMEOUT_S)
         if is_wiped:
             self._write_fresh_folder()
         else:

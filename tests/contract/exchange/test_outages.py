@@ -143,7 +143,7 @@ async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_mo
     broker_backend: PulsarBackend, proxy: TcpProxy
 ) -> None:
     """Not ExchangeClosed: that ends whoever sends."""
-    patient = PulsarSettings(open_timeout_s=1, send_timeout_ms=20_000)
+    patient = PulsarSettings(open_timeout_s=1, send_timeout_ms=300_000)
     session = PulsarExchange(f"pulsar://127.0.0.1:{proxy.port}", TOPIC, settings=patient)
     await opened(session.open)
     proxy.freeze()

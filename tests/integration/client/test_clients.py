@@ -35,7 +35,7 @@ from tests.support.running_daemon import RunningDaemon, running_daemon
 
 ORDERS = Name("acme", "orders")
 #: Enough for a daemon that answers on a busy machine; no test waits so long.
-PATIENT_S = 20.0
+PATIENT_S = 120.0
 
 
 def policies() -> PolicySnapshot:

@@ -43,7 +43,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]
 
 @pytest.fixture
 def settings(running: RunningDaemon) -> ClientSettings:
-    return ClientSettings(when_away="closed", url=running.url, timeout_s=20)
+    return ClientSettings(when_away="closed", url=running.url, timeout_s=120)
 
 
 def is_refusal(status: int, headers: Mapping[str, str], body: bytes) -> bool:

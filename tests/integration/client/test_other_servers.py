@@ -19,7 +19,7 @@ from rgd.client.answers import AMOUNT_MAX
 from rgd.client.transport import ANSWER_BYTES_MAX, NOTHING, Transport
 
 ORDERS = Name("acme", "orders")
-PATIENT_S = 20.0
+PATIENT_S = 120.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
