@@ -31,9 +31,6 @@ TOPICS: Final = [None, *(f"persistent://acme/orders/{name}" for name in "ab")]
 MODES: Final = [TopicSplit.EVEN, TopicSplit.PROPORTIONAL]
 #: More than any share below, so that no request is too large.
 QUOTA: Final = Rates(to_milli(1000), to_milli(1000))
-#: The share in which a refused request is asked again: an even part, so that its wait is the bucket's.
-EVEN_PART: Final = 5000
-LIVE_BROKERS: Final = to_milli(1000) // EVEN_PART
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,6 @@ class House:
         self.share = Rates(to_milli(200), to_milli(300))
         self.group = Group("gold", Limit(QUOTA), topic_split=mode)
         self.limiter = LimiterAlone(SETTINGS, lambda _group, _kind, _now: self.share)
-        self.limiter.live_brokers = LIVE_BROKERS
         self.set_policies()
         # The group's own buckets are made when it is first asked for.
         self.step(0, Ask(None, 0, 0, partial=False, greedy=False))
@@ -193,7 +189,7 @@ def test_asking_again_after_retry_after_succeeds_whatever_went_before(
     house = House(mode)
     for gap_ns, step in happened:
         house.step(gap_ns, step)
-    house.step(0, Share(EVEN_PART, EVEN_PART))
+    house.step(0, Share(5000, 5000))
     ask = Ask(topic, 2, 2, False, False)
     answer = there(house.step(0, ask))
     if not answer.granted:

@@ -183,21 +183,3 @@ def test_a_policy_of_pip_82_gets_there_as_well() -> None:
     cluster = Cluster([270, 270], quota=QUOTA, settings=settings)
     cluster.run_s(8)
     assert sum(cluster.admitted_s(5, 8)) == pytest.approx(QUOTA, rel=0.05)
-
-
-def test_callers_that_wait_as_they_are_told_raise_a_floor() -> None:
-    cluster = Cluster([300, 0], quota=100)
-    cluster.run_s(6)
-    world, member = cluster.world, cluster.members[1]
-    granted = []
-
-    def ask() -> None:
-        answer = world.acquire(member, REQUEST)
-        granted.append(answer.granted)
-        world.at(world.now + max(10, answer.retry_after_ms) * NS_PER_MS, ask)
-
-    for _ in range(50):
-        world.at(world.now + 1, ask)
-    cluster.run_s(6)
-    # All but the first were told the wait at the floor of 0.5 a second.
-    assert sum(granted) >= 4 * 50

@@ -53,6 +53,7 @@ class LevelState(Buckets):
         "_is_faster",
         "_live_brokers",
         "_request_max_ms",
+        "_round_ms",
         "group",
         "level",
         "most_bytes",
@@ -60,7 +61,6 @@ class LevelState(Buckets):
         "order",
         "quota",
         "refusals",
-        "round_ms",
         "shadow",
         "shadow_refused",
     )
@@ -80,7 +80,7 @@ class LevelState(Buckets):
         #: The largest request, in whole units.
         self.most_messages = self.most_bytes = COUNT_MAX
         self._request_max_ms = settings.request_max_ms
-        self.round_ms = settings.round_ms
+        self._round_ms = settings.round_ms
         #: Whether a counterfactual bucket has a higher rate than the real one, and the number of
         #: live brokers for which this was computed (0: not computed).
         self._is_faster, self._live_brokers = False, 0
@@ -193,7 +193,7 @@ class LevelState(Buckets):
     def _wait_ns(self, missing: int, rate: int) -> int:
         """Time in ns until `missing` tokens accrue, if none are taken; one round at rate 0."""
         if rate == 0:
-            return self.round_ms * NS_PER_MS
+            return self._round_ms * NS_PER_MS
         return -(-missing // rate) if missing > 0 else 0
 
     def _even_part(self, quota: Rate, live_brokers: int) -> int:
@@ -215,7 +215,6 @@ class GroupState(LevelState):
     """The level of one resource group in one kind, and the demand of its callers."""
 
     __slots__ = (
-        "called_out_until",
         "counters",
         "generation",
         "key",
@@ -237,8 +236,6 @@ class GroupState(LevelState):
         self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.
         self.reported = False
-        #: A round after the refusal that asked for an early report: until then the share rises.
-        self.called_out_until = Nanos(0)
         #: Whole units of this group refused by other levels since the start, indexed by their
         #: `order`; `refusals` counts what the group itself refused.
         self.refused_messages = [0] * len(_LEVELS)

@@ -19,13 +19,14 @@ from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
 from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.throttled import lowered, lowering
-from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos, Pair
+from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
 _MESSAGES: Final = Dimension.MESSAGES
 _BYTES: Final = Dimension.BYTES
 _NONE: Final = (0, 0)
 #: Takes half the time of the classes' own `__new__`.
-_new: Final = tuple.__new__
+_new_decision: Final = tuple.__new__
+_new_pair: Final = tuple.__new__
 
 
 class Asked(NamedTuple):
@@ -87,7 +88,6 @@ def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
     if chain.throttled_name is not None:
         mask = lowering(refusing, messages, size, now)
         levels.throttled.count(chain.throttled_name, mask, messages, size, wait_ms, now)
-    wait_ms = _told_ms(levels, chain, level, wait_ms, now)
     units = messages if dimension is _MESSAGES else size
     return _refused(chain, level, dimension, units, wait_ms, now)
 
@@ -128,9 +128,7 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
             counts.retries += 1
         counters.refuse(Pair(messages, size), attempt, topic, wait_ms, now)
     if not group.reported:
-        _call_out(levels, group, now)
-    if wait_ms > group.round_ms:
-        wait_ms = _told_ms(levels, chain, group, wait_ms, now)
+        _call_out(levels, group)
     units = messages if dimension is _MESSAGES else size
     if units == 1 and chain.refused_ms == wait_ms and chain.refused_of is dimension:
         return chain.refused
@@ -236,7 +234,7 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
             part = Part(0, 0, longest, waits_for, part.mask)
         asked = _Amounts(*whole, messages, size, partial=True)
         unmet = _count_part(levels, chain, part, asked, least, wait_ms, now)
-        return _lowered(chain, part, _told_ms(levels, chain, longest, wait_ms, now), now), unmet
+        return _lowered(chain, part, wait_ms, now), unmet
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -297,32 +295,19 @@ def _count(  # noqa: PLR0913, PLR0917 -- as `refuse`
     now: Nanos,
 ) -> None:
     """Count refused work as demand for a group."""
-    group.counters.refuse(_new(Pair, (messages, size)), attempt, topic, wait_ms, now)
+    group.counters.refuse(_new_pair(Pair, (messages, size)), attempt, topic, wait_ms, now)
     for part in chain.parts:
         if part.group == group.group:
             part.refuse(messages, size)
     if not group.reported:
-        _call_out(levels, group, now)
+        _call_out(levels, group)
 
 
-def _call_out(levels: Levels, group: GroupState, now: Nanos) -> None:
+def _call_out(levels: Levels, group: GroupState) -> None:
     """Ask for an early report of a group whose demand no peer knows."""
     # Once is enough, because the report that follows contains it.
     group.reported = True
-    group.called_out_until = Nanos(now + group.round_ms * NS_PER_MS)
     levels.news.call_out(group.counters.slot)
-
-
-def _told_ms(levels: Levels, chain: Chain, level: LevelState, wait_ms: int, now: Nanos) -> int:
-    """The wait to tell: at most a round where a refusal has just made peers lower their shares.
-
-    If all callers stayed away for longer, a round without a request would end what they raised.
-    """
-    for group in chain.groups:
-        is_told = group.group == level.group and now < group.called_out_until
-        if is_told and group.flows_faster(levels.live_brokers):
-            return min(wait_ms, level.round_ms)
-    return wait_ms
 
 
 def _may_want(
@@ -401,4 +386,4 @@ def _decision(  # noqa: PLR0917 -- as `refuse`
         level.remaining(dimension, now),
         False,
     )
-    return _new(Decision, fields)
+    return _new_decision(Decision, fields)

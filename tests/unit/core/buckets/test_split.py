@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.buckets.split import IDLE_ROUNDS
-from rgd.core.units import Dimension, Nanos, Pair
+from rgd.core.units import Dimension, Pair
 from tests.unit.core.buckets.split_house import EVEN, PROPORTIONAL, A, B, C, House, gold, parts_of
-from tests.unit.core.values import key, ms, rates
+from tests.unit.core.values import key, ms
 
 
 def test_by_default_all_topics_take_from_one_bucket() -> None:
@@ -65,19 +65,6 @@ def test_a_topic_in_debt_keeps_its_part_until_it_is_paid() -> None:
         assert house.parts() == [500, 500]
     house.round(B)
     assert house.parts() == [1000]
-
-
-@pytest.mark.parametrize(("live_brokers", "wait_ms"), [(2, 3950), (1, 1000)])
-def test_a_topic_waits_a_round_at_most_where_the_whole_share_may_rise(
-    live_brokers: int, wait_ms: int
-) -> None:
-    house = House(gold(EVEN, 20))
-    house.ask(B, 0)
-    house.limiter.set_share(0, rates(10), Nanos(house.now))
-    house.limiter.live_brokers = live_brokers
-    for topic, messages in ((B, 0), (A, 0), (A, 20)):
-        house.ask(topic, messages)
-    assert house.ask(A).retry_after_ms == pytest.approx(wait_ms, abs=1)
 
 
 def test_one_that_comes_back_is_new() -> None:
