@@ -2,17 +2,31 @@
 
 import asyncio
 import errno
-import os
-import signal
+import subprocess
+import sys
 
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.http.front import Front
 from rgd.app.door_wiring import http_settings
-from rgd.app.planes.serving import Serving, serve
+from rgd.app.planes.serving import Serving
 from rgd.config.settings import Settings
 from rgd.core.units import NS_PER_S, Nanos
+
+#: A daemon whose embedded broker does not come, and which is told to end meanwhile.
+WAITS = """
+import asyncio, os, signal
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.app.planes.serving import serve
+from rgd.config.settings import Settings
+
+async def ensure(_broker):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return await asyncio.Future()
+
+EmbeddedBroker.ensure = ensure
+serve(Settings(), say=print)
+"""
 
 
 @pytest.mark.parametrize("timeout_ms", [100, 1_000, 10_000, 600_000])
@@ -56,13 +70,7 @@ async def test_a_start_does_without_standard_output(monkeypatch: pytest.MonkeyPa
     assert len(said) == 1
 
 
-def test_a_daemon_that_waits_for_the_embedded_broker_ends_as_soon_as_it_is_told_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def ensure(_broker: object) -> str:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return await asyncio.Future()
-
-    monkeypatch.setattr(EmbeddedBroker, "ensure", ensure)
-    # It raises nothing, so the exit code is 0.
-    serve(Settings(), say=pytest.fail)
+def test_a_daemon_that_waits_for_the_embedded_broker_ends_as_soon_as_it_is_told_to() -> None:
+    # A process of its own, because `serve` sets signals and logs for a whole process.
+    ran = subprocess.run([sys.executable, "-c", WAITS], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
