@@ -50,6 +50,12 @@ def test_once_all_have_answered_they_do_not_wait_two_rounds() -> None:
     assert {member.broker.mode for member in missing_one.members} == {Mode.STARTING}
 
 
+def test_a_daemon_alone_has_the_whole_quota_after_two_rounds() -> None:
+    cluster = Cluster([2000.0], quota=QUOTA)
+    cluster.run_s(5)
+    assert cluster.shares() == [1000.0]
+
+
 def test_a_joiner_is_fair_within_two_rounds_of_going_live() -> None:
     cluster = Cluster([900.0, 900.0], quota=QUOTA)
     cluster.run_s(5)

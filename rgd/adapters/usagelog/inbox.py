@@ -1,8 +1,8 @@
 """What waits between the event loop and the thread that writes the usage log.
 
 Law: nothing here waits for the disk. What is offered beyond the limits is dropped at once and counted, but for
-policies, which are offered again; what is larger than the limits is kept where nothing else waits. An item stays until it is written or lost. Once the inbox has ended,
-nothing is kept any more.
+policies, which are offered again; what is larger than the limits is kept where nothing else waits. An item stays
+until it is written or lost. Once the inbox has ended, nothing is kept any more.
 """
 
 import threading

@@ -71,7 +71,8 @@ async def test_a_bad_file_is_refused_at_the_start_but_not_by_a_plane_that_takes_
 ) -> None:
     replace_file(path, BETTER.encode())
     kept = path.with_name("kept")
-    await until(lambda: kept.exists() and BETTER.encode() in kept.read_bytes())
+    await until(lambda: follower.rates == [1, 2] and kept.exists())
+    await until(lambda: BETTER.encode() in kept.read_bytes())
     replace_file(path, BAD.encode())
     with pytest.raises(ConfigError, match="bites"):
         Follower(path)

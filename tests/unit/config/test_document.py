@@ -49,6 +49,7 @@ def fault_of(content: bytes) -> str:
         ("~", None),
         ("", None),
         ("# nothing", None),
+        ("---", None),
         (".inf", math.inf),
         ("-.INF", -math.inf),
         ("'5'", "5"),

@@ -111,6 +111,11 @@ def test_it_needs_tokens_or_the_option_insecure(listen: str) -> None:
     assert load_settings(None, with_tokens, overrides).http.listen == listen
 
 
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:7700", "localhost:80"])
+def test_loopback_needs_no_tokens(listen: str) -> None:
+    assert load_settings(None, {}, {"http.listen": listen}).http.listen == listen
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -184,6 +184,7 @@ def test_a_value_that_its_key_cannot_hold_is_refused(key: str, value: str, reaso
         ("1e-999999999", Reason.BAD_NUMBER),
         ("1e999999999", Reason.BAD_NUMBER),
         ("NaN", Reason.UNPARSABLE),
+        ("Infinity", Reason.UNPARSABLE),
         ("9000000000000000.001", Reason.BAD_NUMBER),
         ("9" * 4_000, Reason.BAD_NUMBER),
         ("true", Reason.BAD_STRUCTURE),
