@@ -1,7 +1,7 @@
 """What both forms of the client do with an answer: raise what is no decision, and wait between attempts.
 
 Laws: a caller who is willing to wait never waits longer than he said; he is not kept where the wait that
-the daemon advises is longer, because the answer would be the same. Every further attempt says that it is one.
+the daemon advises is longer, because it is likely to be refused again. Every further attempt says that it is one.
 """
 
 from rgd.client.answers import Answer, Question, check_amounts

@@ -140,7 +140,7 @@ class House:
                 if state is None
                 else sum(
                     count
-                    for (_, dimension), count in state.refused.items()
+                    for (_, dimension), count in state.refused()
                     if dimension is Dimension.MESSAGES
                 )
             )

@@ -2,7 +2,8 @@
 
 And it is not longer than needed: a millisecond earlier the same request is refused. For every level, kind and
 dimension, whole requests and parts, debts, divided shares, and leases.
-Not covered: rate 0, where the wait is one round and nothing is promised; backlogs, whose check may go on blocking.
+Not covered: rate 0, where nothing is promised; a low share, where the wait is half a round at most (that callers get their
+share by it: tests/simulation/test_sharing.py); backlogs, whose check may go on blocking.
 """
 
 from dataclasses import dataclass

@@ -29,8 +29,8 @@ SETTINGS: Final = BucketSettings(burst_ns=BURST_NS, request_max_ms=10_000, round
 GOLD: Final = GroupKey("gold", Kind.PUBLISH)
 TOPICS: Final = [None, *(f"persistent://acme/orders/{name}" for name in "ab")]
 MODES: Final = [TopicSplit.EVEN, TopicSplit.PROPORTIONAL]
-#: More than any share below, so that no request is too large.
-QUOTA: Final = Rates(to_milli(1000), to_milli(1000))
+#: So that no request is too large, and the last share below is not low (docs/decisions/0162).
+QUOTA: Final = Rates(to_milli(100), to_milli(100))
 
 
 @dataclass(frozen=True)

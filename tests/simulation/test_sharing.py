@@ -20,6 +20,7 @@ from tests.simulation.worlds import (
     SETTINGS,
     Cluster,
     assert_no_overshoot,
+    gold_snapshot,
     watch_conservation,
 )
 
@@ -100,23 +101,40 @@ def test_callers_that_come_in_bursts_keep_their_share_between_them() -> None:
     assert min(lowest[1:]) >= 0.95 * QUOTA / 3
 
 
+def ask(cluster: Cluster, messages: int, attempt: int = 1) -> None:
+    """Ask the last member, again and again: for more 10 ms after a grant, else when the answer says so."""
+    request = REQUEST._replace(messages=messages, attempt=attempt)
+    answer = cluster.world.acquire(cluster.members[-1], request)
+    wait_ns = max(10, answer.retry_after_ms) * NS_PER_MS
+    attempt = 1 if answer.granted else attempt + 1
+    cluster.world.at(cluster.world.now + wait_ns, ask, cluster, messages, attempt)
+
+
 def test_a_caller_that_waits_as_long_as_it_was_told_keeps_its_share() -> None:
     """It asks for one at a time, and then for 40 at once, which takes 400 ms at its share."""
     cluster, shares = Cluster([270, 270, 100], quota=QUOTA), list[float]()
-    member = cluster.members[-1]
-
-    def ask(attempt: int = 1) -> None:
-        answer = cluster.world.acquire(member, REQUEST._replace(messages=40, attempt=attempt))
-        wait_ns = max(10, answer.retry_after_ms) * NS_PER_MS
-        cluster.world.at(cluster.world.now + wait_ns, ask, 1 if answer.granted else 2)
-
     cluster.run_s(6)
     cluster.loads[-1].set_rate(0)
-    ask()
+    ask(cluster, 40)
     for _ in range(40):
         cluster.run_s(0.1)
         shares.append(cluster.shares()[-1])
     assert min(shares) >= 0.9 * QUOTA / 3
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_workers_that_ask_only_after_a_grant_get_their_share(count: int) -> None:
+    """They come in one instant, mark their retries, and see the quota low for a while."""
+    cluster = Cluster([270, 270, 0], quota=QUOTA)
+    cluster.run_s(4)
+    for _ in range(count):
+        ask(cluster, 3)
+    for low in (QUOTA, QUOTA / 10, QUOTA / 100):
+        cluster.set_policies(gold_snapshot(low))
+        cluster.run_s(10)
+        cluster.set_policies(gold_snapshot(QUOTA))
+        cluster.run_s(30)
+        assert cluster.shares()[-1] >= 0.95 * QUOTA / 3
 
 
 def test_nothing_is_refused_while_some_of_the_quota_is_unclaimed() -> None:

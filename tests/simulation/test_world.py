@@ -92,7 +92,7 @@ def test_a_refused_request_comes_back_as_often_as_it_may() -> None:
     load.set_rate(0)
     cluster.run_s(9)
     state = next(member.broker.limiter.states())
-    assert (load.wanted, sum(state.refused.values())) == (1, 4)
+    assert (load.wanted, sum(dict(state.refused()).values())) == (1, 4)
 
 
 def test_a_request_that_is_too_large_is_a_mistake_of_the_test() -> None:

@@ -75,7 +75,7 @@ class Decision(NamedTuple):
     group: str | None = None
     dimension: Dimension | None = None
     #: Milliseconds until a retry succeeds, if no other caller takes the tokens and no share
-    #: decreases.
+    #: decreases; at most half a round at a low share (`rgd.core.buckets.levels`).
     retry_after_ms: int = 0
     #: Whole units per second of the limit in `limited_by` (cluster-wide for a group), for headers.
     quota: int = 0

@@ -5,7 +5,7 @@ them in the order broker, resource group, topic, subscription.
 `GroupState` is the level of a resource group, with the group's demand.
 """
 
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,7 +39,7 @@ class BucketSettings:
     burst_ns: int
     #: Largest request, in milliseconds of the whole quota.
     request_max_ms: int
-    #: Retry time advertised to a refused caller at rate 0: one round.
+    #: Retry time advertised to a refused caller at rate 0; half of it is the most at a low share.
     round_ms: int
     bounds: BucketBounds = BOUNDS.buckets
 
@@ -56,6 +56,7 @@ class LevelState(Buckets):
         "_round_ms",
         "group",
         "level",
+        "low",
         "most_bytes",
         "most_messages",
         "order",
@@ -77,6 +78,8 @@ class LevelState(Buckets):
         self.refusals: RecentRefusals | None = None
         #: The whole limit (cluster-wide for a group); `share` is this broker's part of it.
         self.quota: Rates = UNLIMITED
+        #: Below it, the advertised wait is at most half a round; 0: it is exact.
+        self.low = Rates(0, 0)
         #: The largest request, in whole units.
         self.most_messages = self.most_bytes = COUNT_MAX
         self._request_max_ms = settings.request_max_ms
@@ -114,18 +117,19 @@ class LevelState(Buckets):
         for_messages = for_bytes = 0
         if messages and (rate := self.messages_rate) is not None:
             missing = min(messages_cost, self.messages_depth) - self.messages_tokens
-            for_messages = self._wait_ns(missing, rate)
+            for_messages = self._wait_ns(missing, rate, self.low.messages)
         if size and (rate := self.bytes_rate) is not None:
             missing = min(bytes_cost, self.bytes_depth) - self.bytes_tokens
-            for_bytes = self._wait_ns(missing, rate)
+            for_bytes = self._wait_ns(missing, rate, self.low.bytes)
         if for_messages and for_bytes:
             waits = rounded_ms(for_messages), rounded_ms(for_bytes)
             return (waits[0], _MESSAGES) if waits[0] >= waits[1] else (waits[1], _BYTES)
         self.short_messages, self.short_bytes = messages_cost, bytes_cost
         self.short_of = _BYTES if for_bytes else _MESSAGES
         wait_ns = for_messages or for_bytes
-        # At rate 0 the wait does not get shorter.
-        self.short_until = Nanos(now + wait_ns) if self.share.of(self.short_of) else NEVER
+        # At rate 0, and at a low one, the advertised wait is not when the tokens accrue.
+        is_exact = (self.share.of(self.short_of) or 0) > (self.low.of(self.short_of) or 0)
+        self.short_until = Nanos(now + wait_ns) if is_exact else NEVER
         return rounded_ms(wait_ns), self.short_of
 
     def give(self, messages: int, size: int, now: Nanos) -> None:
@@ -190,11 +194,15 @@ class LevelState(Buckets):
         self.refusals = refusals = RecentRefusals()
         return refusals
 
-    def _wait_ns(self, missing: int, rate: int) -> int:
-        """Time in ns until `missing` tokens accrue, if none are taken; one round at rate 0."""
-        if rate == 0:
-            return self._round_ms * NS_PER_MS
-        return -(-missing // rate) if missing > 0 else 0
+    def _wait_ns(self, missing: int, rate: int, low: Rate) -> int:
+        """Time in ns until `missing` tokens accrue, if none are taken; one round where nothing may ever be granted.
+
+        At most half a round at a low rate: if all callers wait for a whole round, the broker counts as idle, and its share
+        stays low (docs/decisions/0162).
+        """
+        round_ns = self._round_ms * NS_PER_MS
+        wait_ns = -(-missing // rate) if rate else round_ns
+        return max(0, min(wait_ns, round_ns // 2) if rate < (low or 0) else wait_ns)
 
     def _even_part(self, quota: Rate, live_brokers: int) -> int:
         return 0 if self.group is None else (quota or 0) // live_brokers
@@ -250,14 +258,10 @@ class GroupState(LevelState):
             totals[self.order + len(_LEVELS)] += size
         return totals if max(totals) <= COUNT_MAX else [min(one, COUNT_MAX) for one in totals]
 
-    @property
-    def refused(self) -> Counter[tuple[Level, Dimension]]:
+    def refused(self) -> Iterator[tuple[tuple[Level, Dimension], int]]:
         """Whole units refused since the start, by the level that refused and the dimension."""
-        counted: Counter[tuple[Level, Dimension]] = Counter()
         totals = self.refused_totals()
-        by_level = zip(_LEVELS, totals, totals[len(_LEVELS) :], strict=False)
-        for level, messages, size in by_level:
+        for level, messages, size in zip(_LEVELS, totals, totals[len(_LEVELS) :], strict=False):
             if messages or size:
-                counted[level, Dimension.MESSAGES] = messages
-                counted[level, Dimension.BYTES] = size
-        return counted
+                yield (level, Dimension.MESSAGES), messages
+                yield (level, Dimension.BYTES), size

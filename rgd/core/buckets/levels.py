@@ -14,7 +14,7 @@ Full limit buckets that no chain uses are evicted if there are many, because a n
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupState, LevelState
@@ -37,6 +37,10 @@ from rgd.core.policies.model import (
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
+
+#: A share below 1 / `LOW_PARTS` of an even one is low: mostly that of a broker whose demand is not known yet, which has
+#: its floor (1/100 unless `shares.floor_fraction` says more).
+LOW_PARTS: Final = 20
 
 #: The slot id of a group that is asked for the first time, and its share in force from now on.
 ShareOf = Callable[[Group, Kind, Nanos], tuple[int, Rates]]
@@ -381,6 +385,8 @@ class Levels:
 
     def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
         state.set_rates(quota, share, now)
+        parts = LOW_PARTS * self.live_brokers
+        state.low = Rates(_part(quota.messages, parts), _part(quota.bytes, parts))
         if isinstance(state.soft, SoftState):
             state.soft.follow(share, state.burst_ns, now)
         if (split := self._splits.get(state.key)) is not None:

@@ -66,6 +66,9 @@ _WATCHED_ROUNDS: Final = 8
 #: From this many random requests per slot on, their number alone varies by two.
 _ROUNDED_REQUESTS: Final = 4
 
+#: Retries let demand exceed what is admitted by at most this part of it.
+RETRIED_PART: Final = 0.25
+
 _AGE_MAX: Final = 255
 
 Singles = NDArray[np.float32]
@@ -94,6 +97,9 @@ class Seen:
     #: The rate that updates the noise: the rate before a step, where `offered` covers only the slot
     #: of the step; None for `offered` everywhere.
     of_noise: Floats | None = None
+    #: Rates of admitted work, and of work that came back as a retry.
+    admitted: Floats | float = 0.0
+    retried: Floats | float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +268,11 @@ def _estimates(columns: History, seen: Seen, settings: DemandSettings) -> Estima
     by_history = np.maximum(by_history, NOISE_LEAST * level)
     slots = np.float64(max(settings.round_ns / settings.min_interval_ns / 2, 1))
     by_half = by_slots / _calm(seen, slots, settings)
+    # Workers that ask for more only after a grant bring as much new work as is admitted. Where work comes back as retries,
+    # demand therefore grows from round to round, so that a share that was low once does not stay low.
+    grown = np.minimum(level + seen.retried, (1 + RETRIED_PART) * seen.admitted)
     return Estimates(
-        wanted=whole(level + seen.held),
+        wanted=whole(np.maximum(level + seen.held, grown)),
         threshold=whole(STEP_SIGMAS * np.maximum(by_history, by_slots)),
         half_threshold=whole(STEP_SIGMAS * np.maximum(by_history, by_half)),
     )

@@ -84,6 +84,13 @@ def arrived(begin: Floats, end: Floats) -> Floats:
     return np.maximum(admitted, new)
 
 
+def came_back(begin: Floats, end: Floats) -> Floats:
+    """[rows, 2] marked retries between two marks, granted or refused again; at most what was refused for the group."""
+    refused = counted(begin, end, REFUSED)
+    new = counted(begin, end, REFUSED_NEW) + counted(begin, end, UNSAID)
+    return np.clip(counted(begin, end, RETRIED) + refused - new, 0, refused)
+
+
 def elapsed(begin: Floats, end: Floats) -> Floats:
     """[rows] nanoseconds from one mark to another, at least one."""
     return np.maximum(end[:, AT] - begin[:, AT], 1)

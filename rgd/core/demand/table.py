@@ -40,6 +40,7 @@ from rgd.core.demand.marks import (
     Floats,
     Ints,
     arrived,
+    came_back,
     counted,
     elapsed,
     per_second,
@@ -170,8 +171,7 @@ class DemandTable:
         of = self._slots.rows(rows[due])
         jumped = slots_.close(of, marks[due], self._settings)
         self._slots.put(rows[due], of)
-        found: Ints = rows[due[jumped]]
-        return found
+        return rows.take(due.compress(jumped))
 
     def fall_silent(self, now: Nanos, rows_max: int) -> Ints:
         """Find the rows that have fallen silent, looking at no more than `rows_max`; the rest stay due.
@@ -196,8 +196,7 @@ class DemandTable:
         slots_.fall_silent(of, due[is_silent])
         waiting = of.silent_at[of.silent_at > 0]
         self.silent_at = Nanos(int(waiting.min())) if len(waiting) else None
-        silent: Ints = due[is_silent]
-        return silent
+        return due.compress(is_silent)
 
     def measure(self, slots: Ints, now: int) -> Measured:
         """The present rates, for an early report; windows stay open.
@@ -392,11 +391,15 @@ class DemandTable:
         sounds = span.sounds[:, None]
         offered = self._offered(rows, of, span.begin, span.end, span.elapsed_ns)
         offered = per_second(offered, span.elapsed_ns) * sounds
+        admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns) * sounds
+        retried = per_second(came_back(span.begin, span.end), span.elapsed_ns) * sounds
         seen = Seen(
             offered=offered,
             requests=span.requests,
             elapsed_ns=span.elapsed_ns,
             held=per_second(held, np.full(len(held), float(self._settings.round_ns))),
+            admitted=admitted,
+            retried=retried,
             slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
             of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
@@ -405,9 +408,8 @@ class DemandTable:
         self._history.put(rows, history)
         wanted = np.where(of.is_silent[:, None], 0, estimates.wanted)
         estimates = replace(estimates, wanted=wanted)
-        admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
         topics = self._told.topics[rows].astype(np.int64)
-        return Measured(whole(admitted * sounds), seen, estimates, topics)
+        return Measured(whole(admitted), seen, estimates, topics)
 
 
 def _as_of(marks: Floats, now: int) -> Floats:

@@ -92,7 +92,7 @@ def _group(state: GroupState) -> GroupReading:
         state.share,
         state.counters.admitted,
         state.counters.returned,
-        list(state.refused.items()),
+        list(state.refused()),
         state.shadow_refused if state.shadow else None,
         None if state.soft is None else state.soft.shadow_refused,
     )

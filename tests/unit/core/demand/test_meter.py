@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from rgd.core.units import MILLI, Nanos, Pair
-from tests.support.meters import Metered, Shown, Window, tell
+from tests.support.meters import Metered, Window, tell
 from tests.unit.core.values import ms
 
 
@@ -22,13 +22,11 @@ def note(
     topic: str | None = "eu",
     now: float = 0,
     retry_after: int = 10,
-) -> bool:
-    jumped = False
+) -> None:
     if admitted is not None:
-        jumped |= meter.admit(admitted, attempt=attempt, topic=topic, now=ms(now))
+        meter.admit(admitted, attempt=attempt, topic=topic, now=ms(now))
     if refused is not None:
-        jumped |= meter.refuse(refused, attempt, topic, retry_after, ms(now))
-    return jumped
+        meter.refuse(refused, attempt, topic, retry_after, ms(now))
 
 
 def drained(meter: Metered, now: float = 1000) -> Window:
@@ -41,18 +39,10 @@ def units(pair: Pair) -> tuple[float, float]:
     return pair.messages / MILLI, pair.bytes / MILLI
 
 
-def flow(meter: Metered, rate: float, begin: float, end: float) -> list[float]:
-    """Evenly spaced messages of ten bytes from `begin` (not at it) up to `end`; when it jumped."""
-    jumps = []
+def flow(meter: Metered, rate: float, begin: float, end: float) -> None:
+    """Evenly spaced messages of ten bytes from `begin` (not at it) up to `end`."""
     for order in range(1, int((end - begin) * rate / 1000 + 1e-9) + 1):
-        now = begin + order * 1000 / rate
-        if note(meter, admitted=Pair(1, 10), now=now):
-            jumps.append(now)
-    return jumps
-
-
-def offered(measured: Shown) -> float:
-    return measured.offered.messages / MILLI
+        note(meter, admitted=Pair(1, 10), now=begin + order * 1000 / rate)
 
 
 # Windows and totals.
@@ -92,8 +82,8 @@ def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> Non
     tell(meter, Pair(500 * MILLI, 5000 * MILLI), slot, hungry=True, half_threshold=far)
     flow(meter, 500, 1000, 1390)
     flow(meter, 515, 1390, 2000)
-    measured = drained(meter, 2000).measured
-    assert offered(measured) == pytest.approx(515, rel=0.002)
+    offered, _ = units(drained(meter, 2000).measured.offered)
+    assert offered == pytest.approx(515, rel=0.002)
 
 
 # Callers that do not say which attempt it is.
@@ -116,3 +106,15 @@ def test_unsaid_refusals_count_up_to_four_times_what_was_advertised() -> None:
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
+
+
+# Callers whose work comes back.
+
+
+@pytest.mark.parametrize(("again", "wanted"), [(0, 100), (9, 110), (90, 125)])
+def test_retries_let_demand_exceed_what_is_admitted_by_a_quarter(again: int, wanted: int) -> None:
+    meter = Metered(Nanos(0))
+    flow(meter, 100, 0, 500)
+    note(meter, refused=Pair(again, 10 * again), attempt=2, now=500)
+    flow(meter, 100, 500, 1000)
+    assert units(drained(meter).measured.wanted) == (wanted, 10 * wanted)
