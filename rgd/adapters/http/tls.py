@@ -131,7 +131,9 @@ class TlsGreeter(asyncio.Protocol):
         connection = self._greeting.accept()
         is_taken = False
         try:
-            # uvloop begins to read only after `connection_made`, whatever was said there.
+            # uvloop, and asyncio of Python 3.11.2, begin to read after `connection_made`, whatever was said there; the
+            # latter takes itself for paused meanwhile.
+            transport.resume_reading()
             transport.pause_reading()
             certificates = self._greeting.certificates
             admission.authority = certificates.authority
