@@ -164,8 +164,9 @@ def quiet_ns(of: Slots, rows: Ints, settings: DemandSettings) -> Floats:
 
 def fall_silent(of: Slots, rows: Ints) -> None:
     """End the flow of rows until their next request; the window stays open."""
+    mark = of.mark[rows]
     for one in of.inside_window():
-        one[rows] = of.mark[rows]
+        one[rows] = mark
     of.is_silent[rows] = True
     for other in (of.silent_at, of.is_mixed, of.advertised_mixed, of.is_half_step):
         other[rows] = 0

@@ -12,7 +12,7 @@ peers. `advertise` stores what was sent, so that a slot that differs much from i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -406,8 +406,7 @@ class DemandTable:
         history = self._history.rows(rows)
         estimates = (end_round if is_round else report_early)(history, seen, self._settings)
         self._history.put(rows, history)
-        wanted = np.where(of.is_silent[:, None], 0, estimates.wanted)
-        estimates = replace(estimates, wanted=wanted)
+        estimates.wanted[of.is_silent] = 0
         topics = self._told.topics[rows].astype(np.int64)
         return Measured(whole(admitted), seen, estimates, topics)
 
