@@ -16,11 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.exchange.columns import (
-    Flags,
-    Ints,
-    UsageColumns,
-)
+from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.exchange.shards import WHOLE, Shard

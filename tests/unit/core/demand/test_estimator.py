@@ -44,19 +44,10 @@ class House:
         self.estimates: Estimates | None = None
 
     def show(
-        self,
-        rate: float,
-        *,
-        is_round: bool = True,
-        elapsed_s: float = 1.0,
-        slot_noise: float = 0,
+        self, rate: float, *, is_round: bool = True, elapsed_s: float = 1.0, slot_noise: float = 0
     ) -> float:
         """Wanted after one more rate, in messages per second."""
-        what = seen(
-            [rate],
-            elapsed_s=elapsed_s,
-            slot_noise=slot_noise,
-        )
+        what = seen([rate], elapsed_s=elapsed_s, slot_noise=slot_noise)
         estimate = end_round if is_round else report_early
         self.estimates = estimate(self.history, what, SETTINGS)
         return float(self.estimates.wanted[0, 0]) / MILLI
@@ -89,6 +80,13 @@ def test_first_moments_of_a_step_give_way_to_what_is_seen_next() -> None:
     assert house.show(100) == 100
     house.show(3000, is_round=False, elapsed_s=0.1)
     assert house.show(2900, is_round=False, elapsed_s=0.2) == 2900
+
+
+def test_a_small_step_is_believed_where_only_rounding_came_after_a_larger_one() -> None:
+    house = House()
+    for rate in (*[170] * 4, 200, *[166, 167] * 4):
+        house.show(rate)
+    assert house.show(173) == 173
 
 
 def test_rounding_does_not_add_up_but_chance_does() -> None:
