@@ -54,10 +54,10 @@ NOISE_CLIP_LEAST: Final = 3.0
 #: Least weight of the newest difference in a noise.
 NOISE_GAIN: Final = 1 / 16
 
-#: The noise has ended if three bends are below this part of it, or at most that many units, as the
-#: rounding of a steady rate gives: what a step taught would otherwise hide the next one for long.
+#: The noise has ended if three bends are below this part of it, or this part of the rate: what a
+#: step taught would otherwise hide the next small one for long.
 NOISE_QUIET: Final = 0.25
-_ROUNDING: Final = 2.01 / _BEND_OF_SIGMA
+RATE_QUIET: Final = 0.01
 
 #: Rounds after which the noise of a row's own history is used: two bends.
 HISTORY_ROUNDS: Final = 4
@@ -145,7 +145,7 @@ class History(Columns):
 def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     """Update every row from a full round; changes the columns in place."""
     offered = seen.offered
-    _learn_noise(columns, seen)
+    _learn_noise(columns, offered if seen.of_noise is None else seen.of_noise)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
     is_step = np.abs(change) > STEP_SIGMAS * sigma
@@ -183,10 +183,9 @@ def report_early(columns: History, seen: Seen, settings: DemandSettings) -> Esti
     return _estimates(columns, seen, settings)
 
 
-def _learn_noise(columns: History, seen: Seen) -> None:
+def _learn_noise(columns: History, offered: Floats) -> None:
     """Update the noise of each row from the newest rate, and store the rate."""
     age, noise = columns.age, columns.noise
-    offered = seen.offered if seen.of_noise is None else seen.of_noise
     bend = np.abs(offered - 2.0 * columns.last + columns.before)
     bend *= (age >= 2) / _BEND_OF_SIGMA
     most = np.maximum(np.maximum(columns.bend, columns.bend_before), bend)
@@ -195,8 +194,7 @@ def _learn_noise(columns: History, seen: Seen) -> None:
     is_step = (age >= _WATCHED_ROUNDS) & (bend > NOISE_CLIP * known)
     clip = np.where(is_step, 1.0, NOISE_CLIP) * known
     teach(noise, (bend, columns.bend, columns.bend_before), clip, age - 1.0)
-    rounding = (_ROUNDING * SCALE / np.maximum(seen.elapsed_ns, 1))[:, None]
-    has_ended = most < np.maximum(NOISE_QUIET * noise, rounding)
+    has_ended = most < np.maximum(NOISE_QUIET * noise, RATE_QUIET * offered)
     np.minimum(noise, most, out=noise, where=has_ended & (age >= HISTORY_ROUNDS))
     columns.bend_before[...] = columns.bend
     columns.bend[...] = bend
