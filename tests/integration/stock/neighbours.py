@@ -34,8 +34,10 @@ POLL_MS: Final = 1000
 SOON_S: Final = 60.0
 #: Work is offered this often.
 TICK_S: Final = 0.1
+#: For so long at most the test may stand still without a loss of what is offered and granted.
+STANDSTILL_S: Final = 1
 #: Most messages of a producer under way: a throttled one offers no more.
-PENDING_MAX: Final = 20
+PENDING_MAX: Final = 100
 BODY: Final = bytes(100)
 
 
@@ -71,8 +73,8 @@ class Load(ABC):
         while not self.is_over:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
-            # A standstill of the test is no burst of demand.
-            self._owed += self.wanted_per_s * min(now - last, 4 * TICK_S)
+            # A longer standstill of the test is no burst of demand.
+            self._owed += self.wanted_per_s * min(now - last, STANDSTILL_S)
             last = now
             count, self._owed = int(self._owed), self._owed % 1
             if count:
@@ -154,6 +156,7 @@ class Neighbourhood:
             "RGD_EXCHANGE__PULSAR_PERIOD_S": str(PERIOD_S),
             "RGD_POLICIES__SOURCE": "pulsar-admin",
             "RGD_POLICIES__POLL_MS": str(POLL_MS),
+            "RGD_SHARES__BURST_MS": str(STANDSTILL_S * 1000),
         } | dict(settings or {})
         self.daemons = {name: Daemon(name, folder, apache.service_url, environ) for name in daemons}
         self.clients: dict[str, DaemonClient] = {}
