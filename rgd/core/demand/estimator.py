@@ -54,8 +54,8 @@ NOISE_CLIP_LEAST: Final = 3.0
 #: Least weight of the newest difference in a noise.
 NOISE_GAIN: Final = 1 / 16
 
-#: The noise has ended if three bends are below this part of it, or this part of the rate: what a
-#: step taught would otherwise hide the next small one for long.
+#: The noise has ended if three bends, in standard deviations, are below this part of it, or this part
+#: of the rate: what a step taught would otherwise hide the next small one for long.
 NOISE_QUIET: Final = 0.25
 RATE_QUIET: Final = 0.01
 

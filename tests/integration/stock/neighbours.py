@@ -34,7 +34,7 @@ POLL_MS: Final = 1000
 SOON_S: Final = 60.0
 #: Work is offered this often.
 TICK_S: Final = 0.1
-#: For so long at most the test may stand still without a loss of what is offered and granted.
+#: For so long the test may stand still: loads and buckets make up for it.
 STANDSTILL_S: Final = 1
 #: Most messages of a producer under way: a throttled one offers no more.
 PENDING_MAX: Final = 100
