@@ -276,9 +276,10 @@ def span(
 
 
 def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
-    """[rows, 2] the rate that updates the noise: before a step, if only its slot is known."""
+    """[rows, 2] the rate that updates the noise: before a step, if its slot alone is known and is shorter."""
     is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
     of.advertised_mixed |= is_mixed
+    is_mixed &= elapsed(of.base, of.begin) > elapsed(of.begin, of.end)
     if not is_mixed.any():
         return offered
     return np.where(is_mixed[:, None], _rates(of, of.base, of.begin), offered)

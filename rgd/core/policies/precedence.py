@@ -13,13 +13,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rgd.core.policies.model import (
-    BacklogQuota,
-    Backlogs,
-    BacklogType,
-    Limits,
-    Rates,
-)
+from rgd.core.policies.model import BacklogQuota, Backlogs, BacklogType, Limits, Rates
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
 from rgd.core.units import Kind
 
