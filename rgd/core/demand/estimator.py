@@ -97,7 +97,7 @@ class Seen:
     #: then requests are assumed to arrive at random.
     slot_noise: Floats
     #: The rate that updates the noise: the rate before a step, where `offered` covers only the slot
-    #: of the step; None for `offered` everywhere.
+    #: of the step and that is the shorter part; None for `offered` everywhere.
     of_noise: Floats | None = None
     #: Rates of admitted work, and of work that came back as a retry.
     admitted: Floats | float = 0.0
