@@ -18,13 +18,7 @@ from rgd.app.audit import tell_written
 from rgd.app.clock import Clock
 from rgd.app.log_reading import LogPlace, LogReading
 from rgd.core.units import NS_PER_S
-from rgd.ports.log_door import (
-    CursorRefused,
-    CursorView,
-    EntriesView,
-    From,
-    NotExposed,
-)
+from rgd.ports.log_door import CursorRefused, CursorView, EntriesView, From, NotExposed
 from rgd.ports.metrics import Sample
 from rgd.storage.manifest import ClosedSegment
 

@@ -90,8 +90,8 @@ class ExchangeSettings(Section):
     tls_key: Path | None = None
     """The key of `exchange.tls_cert`, PEM, not readable by others."""
     admin_url: HttpUrls | None = None
-    """Pulsar's admin API, to create the namespace with retention -1/-1, and for `policies.source: pulsar-admin`.
-    Of several the next one is asked when one is unreachable. One with a password is refused."""
+    """Pulsar's admin API, to create namespaces (with retention -1/-1 that of `policies.topic`), and for `policies.source: pulsar-admin`,
+    `backlog.poll` and the dialect `pulsar`. Of several the next one is asked when one is unreachable. One with a password is refused."""
     admin_token_file: Path | None = None
     """A file with a bearer token for the admin API; read again for every poll. Without it `exchange.token_file`."""
     admin_ca_file: Path | None = None
@@ -221,7 +221,7 @@ class HttpSettings(Section):
     """The certificate's key, PEM."""
     tls_client_ca: Path | None = None
     """Certificates of the authorities, PEM, one of which must have signed a caller's certificate; probes, too,
-    but those at `http.probe_listen`."""
+    but those at `http.probe_listen` and callers of the unix socket."""
 
     @property
     def address(self) -> tuple[str, int]:

@@ -30,7 +30,7 @@ _REMEDIES: Final = {
 _CHECK_BROKER: Final = (
     "check that a Pulsar broker listens there and can be reached from here, or set exchange.url (a token or "
     "certificate that is refused or not trusted looks the same: then check exchange.token_file, or "
-    "exchange.tls_ca, tls_cert and tls_key; the log says which)"
+    "exchange.tls_ca, tls_cert and tls_key)"
 )
 
 

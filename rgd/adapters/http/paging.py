@@ -1,7 +1,7 @@
 """Pages of lists: `limit`, `after` and `prefix`, and where the next page is.
 
 Laws: a list is in the order of its names (by code points), so a page begins after a name and no page
-repeats or skips what was there all the time. A page has at most `limit` entries and, where they are large,
+repeats or skips what was there all the time. A page has the entries of at most `limit` names and, where they are large,
 ends earlier; the header `Link` with `rel="next"` (RFC 8288) says that there is more, and where. What changes while
 a page is put together shows in the entries that are still to come.
 """

@@ -64,7 +64,7 @@ class Observer(Protocol):
         Args:
             route: the path as `plane` lists it, or `other` where none matched.
             status: of the answer, bad input included.
-            seconds: from the whole head of the request to its answer.
+            seconds: from the whole request, body included, until its answer is made or its stream begins.
         """
 
 

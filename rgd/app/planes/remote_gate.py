@@ -161,7 +161,8 @@ class RemoteGate:
 
 
 def _set_shares(gate: LocalGate, shares: list[tuple[int, Rate, Rate]], now: Nanos) -> None:
-    gate.set_shares(((slot, Rates(*rates)) for slot, *rates in shares), now)
+    for slot, *rates in shares:
+        gate.set_share(slot, Rates(*rates), now)
 
 
 def _touched_count(gate: LocalGate) -> int:
