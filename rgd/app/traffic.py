@@ -19,13 +19,7 @@ import structlog
 
 from rgd.app.containment import InternalErrors
 from rgd.app.outbox import Outbox
-from rgd.ports.exchange import (
-    Exchange,
-    ExchangeClosed,
-    ExchangeDown,
-    ExchangeError,
-    Received,
-)
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, ExchangeError, Received
 from rgd.wire.dialect import Dialect
 from rgd.wire.errors import WireError
 

@@ -4,6 +4,7 @@ Not covered: that several agree (test_three_daemons.py).
 """
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -121,7 +122,8 @@ async def test_a_signal_to_all_its_processes_is_an_orderly_stop(tmp_path: Path) 
     daemon = daemon_in(tmp_path)
     async with running(daemon):
         plane = plane_of(daemon)
-        # As a terminal does, and as systemd does.
+        # As systemd does; of a terminal's it gets none, so that it may still be loading its modules.
+        assert os.getpgid(plane.pid) == plane.pid
         for sent in (signal.SIGINT, signal.SIGTERM):
             plane.send_signal(sent)
         assert plane.is_running()

@@ -44,9 +44,7 @@ def demands(draw: st.DrawFn) -> tuple[list[int], list[list[list[float]]]]:
     parts = draw(
         st.lists(
             st.lists(
-                st.lists(part, min_size=brokers, max_size=brokers),
-                min_size=groups,
-                max_size=groups,
+                st.lists(part, min_size=brokers, max_size=brokers), min_size=groups, max_size=groups
             ),
             min_size=2,
             max_size=3,
@@ -70,13 +68,7 @@ def test_shares_are_those_of_the_core_after_every_round(
     quotas, phases = case
     brokers = len(phases[0][0])
     # No suppression, which the model does not have; of early reports nothing is left after a round.
-    events = Trickle(
-        quotas,
-        brokers,
-        CoreBrain,
-        ticks_per_s=TICKS_PER_S,
-        tolerance_ppm=0,
-    )
+    events = Trickle(quotas, brokers, CoreBrain, ticks_per_s=TICKS_PER_S, tolerance_ppm=0)
     model = Cluster(np.array(quotas, np.int64)[:, None] * MILLI, brokers, Settings())
     quota = np.array(quotas, float)[:, None]
     for number, phase in enumerate([phases[0], *phases]):

@@ -39,6 +39,7 @@ class NoSocket(asyncio.Transport):
         super().__init__()
         self._lane = lane
         self._is_closing = False
+        self.reads = True
 
     @override
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -58,11 +59,11 @@ class NoSocket(asyncio.Transport):
 
     @override
     def pause_reading(self) -> None:
-        pass
+        self.reads = False
 
     @override
     def resume_reading(self) -> None:
-        pass
+        self.reads = True
 
     @override
     def get_extra_info(self, name: str, default: Any = None) -> Any:

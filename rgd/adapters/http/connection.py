@@ -1,7 +1,7 @@
 """The life of connections: accepted, read, paused, closed. What their bytes mean is `fast_lane`'s business.
 
 Laws:
-- While anything says that nothing is to be answered now, what comes is kept, and beyond `READ_AHEAD_BYTES` no longer read.
+- While anything says that nothing is to be answered now, what comes is kept, and once it is more than `READ_AHEAD_BYTES` no more is read.
 - A client that ends its side of a connection gets the answers to all that it asked before (but over TLS, whose
   transports end with either side).
 - Who sends a body that nobody reads has time to read why.
@@ -35,7 +35,7 @@ from rgd.ports.door import Scope
 #: are not counted as unread: the operating system's own buffer mostly takes them.
 UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 
-#: Bytes that are read ahead of their turn; a connection holds at most twice as many.
+#: Bytes read ahead of their turn after which a connection reads no more; uvloop reads up to 256 kB at once.
 READ_AHEAD_BYTES: Final = 64 << 10
 
 #: How long an answered client may go on sending a body that nobody reads.
@@ -212,14 +212,8 @@ class Connection(Guarded):
             if self._why_not & CLOSED:
                 self._pass_over(len(data))
                 return
-            self._left.append(data)
-            self._left_bytes += len(data)
-            if self._why_not:
-                if self._left_bytes > READ_AHEAD_BYTES and self._is_reading:
-                    self._is_reading = False
-                    self._transport.pause_reading()
-                return
-            if self._left_bytes < self._needed_bytes:
+            self._keep(data)
+            if self._why_not or self._left_bytes < self._needed_bytes:
                 return
             data = self._take_left()
         self._answer(data)
@@ -274,6 +268,9 @@ class Connection(Guarded):
         """Close unless a request is under way."""
         if not self._why_not & IN_WORK and self._body_timer is None:
             self.force_close()
+            # The polite end of TLS would wait for a peer that reads nothing now.
+            if self._is_tls() and not self._has_unread():
+                self._transport.abort()
 
     def end_soon(self) -> None:
         """Close it, after the answer to the request that is under way."""
@@ -334,6 +331,14 @@ class Connection(Guarded):
         if not self._is_reading and not self._why_not:
             self._is_reading = True
             self._transport.resume_reading()
+
+    def _keep(self, data: bytes) -> None:
+        """Keep what is not answered yet; where that has to wait for something, read no more once it is much."""
+        self._left.append(data)
+        self._left_bytes += len(data)
+        if self._why_not and self._left_bytes > READ_AHEAD_BYTES and self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
 
     def _take_left(self) -> bytes:
         data = b"".join(self._left)

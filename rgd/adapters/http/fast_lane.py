@@ -100,8 +100,7 @@ class Lane(Connection):
             self._reply(head, data[body_begin:body_end])
             begin = body_end
         if begin < end and not self._why_not & CLOSED:
-            self._left.append(data[begin:])
-            self._left_bytes += end - begin
+            self._keep(data[begin:])
 
     def _read_head(self, head_bytes: bytes, left: bytes) -> Head | None:
         """A head that was not met before; None where it is not whole, or no head."""

@@ -245,7 +245,9 @@ def _check_headers(headers: CIMultiDict[str], version: str) -> None:
 def _length_of(headers: Mapping[str, str]) -> int:
     if "Transfer-Encoding" in headers:
         return UNKNOWN_LENGTH
-    return min(int(headers.get("Content-Length", 0)), UNKNOWN_LENGTH - 1)
+    # Python refuses to read thousands of leading zeros.
+    length = headers.get("Content-Length", "").lstrip("0")
+    return min(int(length or 0), UNKNOWN_LENGTH - 1)
 
 
 def _expects(headers: Mapping[str, str]) -> bool:

@@ -24,12 +24,7 @@ from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.tokens import bearer_of
 from rgd.adapters.http.usual import GRANT_HEADERS, TAKING
 from rgd.core.buckets.decision import Answer, Level
-from rgd.core.leases.model import (
-    TTL_DEFAULT_NS,
-    LeaseAnswer,
-    LeaseRequest,
-    Renewal,
-)
+from rgd.core.leases.model import TTL_DEFAULT_NS, LeaseAnswer, LeaseRequest, Renewal
 from rgd.core.policies.model import Rate
 from rgd.core.units import NS_PER_MS, RATE_MAX, Dimension, Kind, Pair, to_milli, to_units
 from rgd.ports.answers import Answers

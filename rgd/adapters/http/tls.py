@@ -20,6 +20,7 @@ from rgd.adapters.http.connection import Connection
 from rgd.adapters.http.connection_limits import Admission
 from rgd.adapters.http.guard import Bounds, address_of
 from rgd.adapters.http.settings import SOURCE
+from rgd.config.plain_files import open_plain_file
 from rgd.errors import ConfigError, Fault
 
 _PROTOCOLS: Final = ["http/1.1"]
@@ -52,6 +53,10 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(_PROTOCOLS)
         try:
+            for path in filter(None, (self._cert, self._key, self._client_ca)):
+                # A FIFO would be waited for without end, and tokens with it.
+                with open_plain_file(path):
+                    pass
             # With a password that is none, so that an encrypted key is an error and no question on a terminal.
             context.load_cert_chain(self._cert, self._key, password="")
         except OSError as exc:  # ssl.SSLError is one too

@@ -24,12 +24,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from msgspec.json import Decoder
 
-from rgd.config.plain_files import (
-    TOKEN_BYTES_MAX,
-    Fingerprint,
-    fingerprint,
-    read_plain_file,
-)
+from rgd.config.plain_files import TOKEN_BYTES_MAX, Fingerprint, fingerprint, read_plain_file
 from rgd.config.settings import ExchangeSettings
 from rgd.config.values import urls_of
 from rgd.ports.stock import StockDown, StockError, StockRefused

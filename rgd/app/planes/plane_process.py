@@ -93,7 +93,8 @@ class PlaneHost:
 def main() -> None:
     """Run until the gate says stop; the numbers of the sockets and the gate's version are the arguments."""
     link, relay = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
-    for name in (signal.SIGTERM, signal.SIGINT):
+    # The last one: a terminal may stop a process of another group that writes to it.
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGTTOU):
         signal.signal(name, signal.SIG_IGN)
     if sys.platform == "linux":
         # Where it hangs in C, too, it must not keep the log and the name.

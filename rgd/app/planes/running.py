@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -30,6 +31,10 @@ PAUSE_S_MAX: Final = 60.0
 #: while it starts, because it has to load its modules and its groups file: the largest takes a minute of an idle core.
 SILENT_LOOKS: Final = 10
 STARTING_LOOKS: Final = 600
+
+#: How often it is looked whether it has ended, and how long one that was killed is waited for.
+POLL_S: Final = 0.02
+KILLED_S: Final = 0.5
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -81,7 +86,7 @@ class PlaneRunner:
             return f"cannot be started: {error}"
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(self._watch(process, end))
-            code = await asyncio.to_thread(process.wait)
+            code = await _end_of(process)
             watch.cancel()
         end.close()
         return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -91,12 +96,11 @@ class PlaneRunner:
         self.is_last = True
         if (process := self._process) is None:
             return
-        try:
-            await asyncio.to_thread(process.wait, timeout_s)
-        except subprocess.TimeoutExpired:
+        if not await _ends_within(process, timeout_s):
             _log.error("killed the plane's process", reason="it did not end in time")
             process.kill()
-            await asyncio.to_thread(process.wait)
+            # Where a disk hangs, one that was killed does not end.
+            await _ends_within(process, KILLED_S)
 
     def kill(self) -> None:
         """End the plane at once; no other is started."""
@@ -117,6 +121,8 @@ class PlaneRunner:
                 (sys.executable, "-P", "-m", *main),
                 stdin=subprocess.DEVNULL,
                 pass_fds=fds,
+                # A signal to the whole group, as Ctrl-C is, is for the gate, which ends the plane in order.
+                process_group=0,
                 # As `rgd serve` does: pages of 2 MiB are cleared at once when they are used first.
                 env={"NUMPY_MADVISE_HUGEPAGE": "0"} | os.environ | {"PYTHONPATH": path},
             )
@@ -147,3 +153,17 @@ class PlaneRunner:
             return self._backoff.next_s()
         self._backoff.reset()
         return 0.0
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> int:
+    """The exit code, once it has ended; not in a thread, which would hold up the exit of this process."""
+    while (code := process.poll()) is None:  # noqa: ASYNC110 -- nobody tells
+        await asyncio.sleep(POLL_S)
+    return code
+
+
+async def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await _end_of(process)
+    return process.returncode is not None

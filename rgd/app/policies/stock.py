@@ -28,14 +28,7 @@ from rgd.core.buckets.decision import Name
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
 from rgd.core.policies.names import partitioned_topic_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot, with_tenants
-from rgd.ports.stock import (
-    NO_QUOTAS,
-    Reading,
-    StockError,
-    StockPolicies,
-    StockPulsar,
-    StockStore,
-)
+from rgd.ports.stock import NO_QUOTAS, Reading, StockError, StockPolicies, StockPulsar, StockStore
 from rgd.wire.policies import policies_hash
 
 #: Each pause is shortened by up to this fraction of a poll, so that daemons do not poll in step.

@@ -4,6 +4,8 @@ Not covered: the content of the tokens file (tests/unit/config); open connection
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +16,11 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tls import Certificates
 from rgd.app.credentials import Credentials, tokens_of
 from rgd.config.plain_files import replace_file
 from rgd.config.settings import HttpSettings as Configured
+from rgd.errors import ConfigError
 from tests.integration.http.door import Door, open_door, read_answer
 from tests.support.certificates import make_certificate
 from tests.support.policy_tables import until
@@ -136,6 +140,34 @@ async def test_a_certificate_is_replaced_for_new_handshakes(tmp_path: Path) -> N
         await until(lambda: not is_old(followed))
         assert await served(door.server.port, second[0])
         assert not await served(door.server.port, first[0])
+
+
+async def test_a_certificate_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    cert, key = certificate_of(tmp_path, "server")
+    for fifo in ("cert", "key", "client_ca"):
+        os.mkfifo(tmp_path / fifo)
+        given = {"cert": cert, "key": key} | {fifo: tmp_path / fifo}
+        with pytest.raises(ConfigError, match="a FIFO"):
+            Certificates(**given)
+
+
+async def test_closing_does_not_wait_for_a_client_that_reads_nothing(tmp_path: Path) -> None:
+    cert, key = certificate_of(tmp_path, "server")
+    given = HttpSettings(port=0, tls_cert=cert, tls_key=key, close_timeout_s=3600.0)
+    async with open_door(given) as door:
+        context = ssl.create_default_context(cafile=str(cert))
+
+        def ask() -> ssl.SSLSocket:
+            sock = socket.create_connection(("127.0.0.1", door.server.port))
+            secured = context.wrap_socket(sock, server_hostname="127.0.0.1")
+            secured.sendall(PROBE)
+            assert secured.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            return secured
+
+        with await asyncio.to_thread(ask):
+            # uvloop waits 30 s for the end of such a client's TLS.
+            async with asyncio.timeout(15):
+                await door.server.close()
 
 
 async def test_callers_must_show_a_certificate_of_the_authority(tmp_path: Path) -> None:

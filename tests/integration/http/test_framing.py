@@ -54,6 +54,17 @@ async def test_a_request_without_one_clear_end_is_400_and_ends_its_connection(
     assert "idle" in door.daemon.snapshot().groups
 
 
+async def test_a_length_with_thousands_of_zeros_before_it_is_a_length(door: Door) -> None:
+    length = b"Content-Length: " + b"0" * 5000 + b"16"
+    answer = await door.raw(
+        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        + length
+        + b"\r\n\r\n"
+        + BODY
+    )
+    assert answer.status == 200
+
+
 async def test_chunks_in_a_version_that_has_none_are_400(door: Door) -> None:
     head = b"POST /v1/acquire HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer = await door.raw(head + b"10\r\n" + BODY + b"\r\n0\r\n\r\n")

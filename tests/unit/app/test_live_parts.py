@@ -46,19 +46,7 @@ def test_events_are_kept_with_what_they_mean_and_without_secrets() -> None:
 
 def row(group: str, wanted: float) -> tuple[RowKey, PressureView]:
     view = PressureView(
-        group,
-        "publish",
-        "messages",
-        10,
-        wanted,
-        5,
-        wanted / 10,
-        None,
-        None,
-        (),
-        None,
-        {},
-        False,
+        group, "publish", "messages", 10, wanted, 5, wanted / 10, None, None, (), None, {}, False
     )
     return RowKey(key(group), Dimension.MESSAGES), view
 

@@ -118,17 +118,7 @@ def test_loopback_needs_no_tokens(listen: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "",
-        ":7700",
-        "host:",
-        "host:65536",
-        "host:٣",
-        "::1:7700",
-        "[::1]",
-        "[x]:1",
-        "http://a:1",
-    ],
+    ["", ":7700", "host:", "host:65536", "host:٣", "::1:7700", "[::1]", "[x]:1", "http://a:1"],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     [fault] = faults_of(None, {}, {"http.listen": address})
@@ -151,15 +141,7 @@ def test_what_pulsar_connects_to_is_an_exchange_url(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "http://h:80",
-        "pulsar://",
-        "pulsar://a:1,",
-        "pulsar://h:x",
-        "pulsar://h/x",
-    ],
+    "url", ["", "http://h:80", "pulsar://", "pulsar://a:1,", "pulsar://h:x", "pulsar://h/x"]
 )
 def test_anything_else_is_no_exchange_url(url: str) -> None:
     [fault] = faults_of(None, {}, {"exchange.url": url})
@@ -167,13 +149,7 @@ def test_anything_else_is_no_exchange_url(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("1024", 1024),
-        ("1.5KiB", 1536),
-        ("5 MB", 5_000_000),
-        (" 2 kB ", 2000),
-    ],
+    ("text", "size"), [("1024", 1024), ("1.5KiB", 1536), ("5 MB", 5_000_000), (" 2 kB ", 2000)]
 )
 def test_a_size_is_bytes_with_or_without_a_unit(text: str, size: int) -> None:
     assert parse_size(text) == size

@@ -6,6 +6,7 @@ What it answers is in tests/integration/http/test_lane.py.
 import pytest
 
 from rgd.adapters.http.chunks import CHUNKS_MAX
+from rgd.adapters.http.connection import READ_AHEAD_BYTES
 from rgd.adapters.http.fast_lane import PIPELINED_BYTES_MAX, PIPELINED_MAX
 from rgd.adapters.http.lane_heads import HEAD_BYTES_MAX, check_begun
 from rgd.adapters.http.tokens import EVERYTHING, Tokens
@@ -36,6 +37,14 @@ async def test_a_turn_ends_after_so_many_requests_or_so_many_bytes(
     one = OneConnection()
     one.receive(request_ * (PIPELINED_MAX + 1))
     assert len(one.statuses) == at_most
+
+
+async def test_no_more_is_read_while_much_waits_for_its_turn() -> None:
+    one = OneConnection()
+    one.receive(SHORT * (READ_AHEAD_BYTES // len(SHORT) + PIPELINED_MAX + 1))
+    assert not one.transport.reads
+    await until(lambda: one.transport.reads)
+    assert len(one.statuses) > PIPELINED_MAX
 
 
 @pytest.fixture

@@ -19,10 +19,13 @@ from tests.unit.app.planes.test_gate_process import gate_process
 class Process:
     """A process that may be killed."""
 
-    kills = 0
+    kills, returncode = 0, None
 
     def kill(self) -> None:
         self.kills += 1
+
+    def poll(self) -> None:
+        """It goes on."""
 
 
 async def test_a_plane_that_starts_may_be_silent_for_longer_also_after_its_first_word() -> None:
@@ -44,6 +47,15 @@ async def test_a_plane_that_starts_may_be_silent_for_longer_also_after_its_first
         await asyncio.sleep(0)
     assert process.kills == 1
     await watch
+
+
+async def test_a_stop_does_not_wait_for_one_that_cannot_be_killed() -> None:
+    nothing = cast("Any", None)
+    runner = PlaneRunner(nothing, begun=nothing, ended=nothing, silent_s=0.0)
+    process = Process()
+    runner._process = cast("subprocess.Popen[bytes]", process)
+    await runner.stop(0.0)
+    assert process.kills == 1
 
 
 @pytest.mark.slow

@@ -53,19 +53,9 @@ def limiter(
     return made
 
 
-def ask(
-    one: Limiter,
-    messages: int = 1,
-    *,
-    partial: bool = False,
-    held: Pair = Pair(),
-) -> Decision:
+def ask(one: Limiter, messages: int = 1, *, partial: bool = False, held: Pair = Pair()) -> Decision:
     request = Request(
-        messages=messages,
-        namespace=NAMESPACE,
-        topic=TOPIC,
-        partial=partial,
-        held=held,
+        messages=messages, namespace=NAMESPACE, topic=TOPIC, partial=partial, held=held
     )
     answer: Answer = one.acquire(request, START)
     assert isinstance(answer, Decision)
