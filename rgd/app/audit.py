@@ -1,6 +1,6 @@
 """Who changed what: one event of the daemon's log for each write that somebody asked for.
 
-Law: it has the name of the caller's token and never the token; a write that failed changed nothing and has none.
+Law: it has the name of the caller's token and never the token; a write that failed has none, also where it comes into force later.
 """
 
 from typing import Any

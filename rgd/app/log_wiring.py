@@ -46,8 +46,7 @@ def log_keeper(
         exposes_metadata=log_settings.exposingBrokerEntryMetadataToClientEnabled,
     )
     holding = CursorSettings(
-        hold_s=log_settings.cursor_hold_s,
-        hold_bytes=log_settings.cursor_hold_bytes,
+        hold_s=log_settings.cursor_hold_s, hold_bytes=log_settings.cursor_hold_bytes
     )
     uploader = None
     if log_settings.tier_url is not None:

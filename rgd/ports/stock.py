@@ -112,4 +112,4 @@ class StockStore(Protocol):
         """The last stored result for this Pulsar; None if there is none that is usable."""
 
     def store(self, policies: StockPolicies) -> None:
-        """Replace it. Never raises; may be called in a thread."""
+        """Replace it, also in a thread; raises OSError where it cannot be."""

@@ -338,10 +338,11 @@ def _rate(units: _Units) -> Rate:
     """A rate from units per second; absent is unlimited."""
     if units is None:
         return None
-    if units > QUOTA_MAX or (rate := int(units * MILLI)) != units * MILLI:
-        raise Malformed(
-            Reason.BAD_NUMBER, f"rate: expected at most {QUOTA_MAX}, and at most three decimals"
-        )
+    # Bounded first: a number of a long exponent takes seconds to become an integer.
+    if not Decimal(units).is_finite() or not 0 < units <= QUOTA_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"rate: expected above 0, at most {QUOTA_MAX}")
+    if (rate := int(units * MILLI)) != units * MILLI:
+        raise Malformed(Reason.BAD_NUMBER, "rate: expected at most three decimals")
     return _checked(rate)
 
 

@@ -26,9 +26,9 @@ async def test_a_rollout_keeps_the_quota_and_costs_no_more_than_a_part(tmp_path:
         order = replace(Order.of_manifest(), pre_stop_s=1.0)
         figures = await roll(Path(folder), order, {"RGD_LOG__TIER_URL": str(tier)})
         assert figures["restarts"] == len(BROKERS)
-        assert figures["admitted_5s_max"] <= 1.05, figures
+        assert figures["admitted_5s_max"] <= 1.05, str(figures)
         # At most the part of the daemon that is away is refused.
-        assert figures["admitted_5s_min"] >= 1 - 1 / len(BROKERS), figures
+        assert figures["admitted_5s_min"] >= 1 - 1 / len(BROKERS), str(figures)
         for broker in BROKERS:
             (in_tier,) = {path.parent for path in (tier / "usage" / broker).rglob("*.log")}
             (on_disk,) = {path.parent for path in (Path(folder) / "log" / broker).glob("*.log")}

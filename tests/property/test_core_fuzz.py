@@ -117,13 +117,7 @@ class Core(RuleBasedStateMachine):
             self.acquire(request)
             self.pass_time(gap)
         sign = -1 if more else 1
-        name = (
-            request.kind,
-            request.group,
-            request.namespace,
-            request.topic,
-            request.subscription,
-        )
+        name = (request.kind, request.group, request.namespace, request.topic, request.subscription)
         try:
             settled = self.broker.limiter.settle(
                 name, Pair(sign * messages, sign * size), Nanos(self.now)

@@ -61,12 +61,7 @@ Told = dict[GroupKey, UsageRow]
 
 #: Very few slots, freed a few at a time.
 FEW = Bounds(
-    exchange=ExchangeBounds(
-        slots_max=8,
-        unknown_slots_max=6,
-        unknown_rows_max=4,
-        freed_a_round=4,
-    ),
+    exchange=ExchangeBounds(slots_max=8, unknown_slots_max=6, unknown_rows_max=4, freed_a_round=4),
     sharing=SharingBounds(changes_max=1),
 )
 

@@ -37,12 +37,7 @@ SNAPSHOT = PolicySnapshot({name: Group(name, Limit(Rates(1000), Rates(1000))) fo
 
 amounts = st.sampled_from([Pair(), Pair(5), Pair(0, 7), Pair(900, 900)])
 rows = st.builds(
-    UsageRow,
-    st.sampled_from(GROUPS),
-    st.sampled_from(Kind),
-    st.integers(0, 2),
-    amounts,
-    amounts,
+    UsageRow, st.sampled_from(GROUPS), st.sampled_from(Kind), st.integers(0, 2), amounts, amounts
 )
 changes = st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)).map(tuple)
 

@@ -25,12 +25,7 @@ GROUPS = [f"g{place}" for place in range(9)]
 
 amounts = st.sampled_from([Pair(), Pair(1), Pair(0, 1 << 62), Pair(5, 5)])
 rows = st.builds(
-    UsageRow,
-    st.sampled_from(GROUPS),
-    st.sampled_from(Kind),
-    st.integers(0, 2),
-    amounts,
-    amounts,
+    UsageRow, st.sampled_from(GROUPS), st.sampled_from(Kind), st.integers(0, 2), amounts, amounts
 )
 reports = st.builds(
     lambda broker, told, full: Report(

@@ -33,12 +33,7 @@ from rgd.adapters.exchange.pulsar_reader import Delivery, Position, PulsarReader
 from rgd.adapters.exchange.seal import Seal, seal_of
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.errors import RgdError
-from rgd.ports.exchange import (
-    PAYLOAD_BYTES_MAX,
-    UNAUTHENTICATED,
-    ExchangeClosed,
-    PayloadTooLarge,
-)
+from rgd.ports.exchange import PAYLOAD_BYTES_MAX, UNAUTHENTICATED, ExchangeClosed, PayloadTooLarge
 
 __all__ = ["Delivery", "Position", "PulsarSession", "PulsarSettings"]
 

@@ -26,12 +26,7 @@ from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.adapters.exchange.pulsar_log import log_bug
-from rgd.adapters.exchange.pulsar_session import (
-    Delivery,
-    Position,
-    PulsarSession,
-    PulsarSettings,
-)
+from rgd.adapters.exchange.pulsar_session import Delivery, Position, PulsarSession, PulsarSettings
 from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown
 
 POLICIES_TOPIC: Final = "persistent://public/rgd/policies"

@@ -35,10 +35,11 @@ from rgd.ports.door import Scope
 #: are not counted as unread: the operating system's own buffer mostly takes them.
 UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 
-#: Bytes read ahead of their turn after which a connection reads no more; uvloop reads up to 256 kB at once.
+#: Bytes read ahead of their turn after which a connection reads no more; uvloop reads up to 256 kB at once, and over TLS
+#: as much again below.
 READ_AHEAD_BYTES: Final = 64 << 10
 
-#: How long an answered client may go on sending a body that nobody reads.
+#: How long an answered client may go on sending a body that nobody reads, or leave the end of TLS unanswered.
 LINGER_S: Final = 2.0
 
 #: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
@@ -267,10 +268,11 @@ class Connection(Guarded):
     def close_if_idle(self) -> None:
         """Close unless a request is under way."""
         if not self._why_not & IN_WORK and self._body_timer is None:
+            is_tls = self._is_tls()
             self.force_close()
-            # The polite end of TLS would wait for a peer that reads nothing now.
-            if self._is_tls() and not self._has_unread():
-                self._transport.abort()
+            if is_tls:
+                # Its polite end would wait for a peer that reads nothing now, but a last answer may still be on its way.
+                self._loop.call_later(LINGER_S, self._transport.abort)
 
     def end_soon(self) -> None:
         """Close it, after the answer to the request that is under way."""

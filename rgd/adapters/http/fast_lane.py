@@ -19,13 +19,7 @@ from typing_extensions import override
 
 from rgd.adapters.http.byte_limits import FREE_BYTES, HeldBody
 from rgd.adapters.http.chunks import ChunkedBody
-from rgd.adapters.http.connection import (
-    CLOSED,
-    IN_WORK,
-    NEXT_TURN,
-    UNREAD,
-    Connection,
-)
+from rgd.adapters.http.connection import CLOSED, IN_WORK, NEXT_TURN, UNREAD, Connection
 from rgd.adapters.http.errors import CallError
 from rgd.adapters.http.forward import Pieces, Stream
 from rgd.adapters.http.gate import OTHER_ROUTE

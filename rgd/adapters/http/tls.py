@@ -53,10 +53,9 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(_PROTOCOLS)
         try:
-            for path in filter(None, (self._cert, self._key, self._client_ca)):
-                # A FIFO would be waited for without end, and tokens with it.
-                with open_plain_file(path):
-                    pass
+            # A FIFO would be waited for without end, and tokens with it.
+            with open_plain_file(self._cert), open_plain_file(self._key):
+                pass
             # With a password that is none, so that an encrypted key is an error and no question on a terminal.
             context.load_cert_chain(self._cert, self._key, password="")
         except OSError as exc:  # ssl.SSLError is one too
@@ -65,6 +64,8 @@ class Certificates:
         authority = None
         if self._client_ca is not None:
             try:
+                with open_plain_file(self._client_ca):
+                    pass
                 # Read first: if it changes in between, it is loaded again soon, and then it differs.
                 authority = self._client_ca.read_bytes()
                 context.load_verify_locations(self._client_ca)

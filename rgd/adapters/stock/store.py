@@ -1,7 +1,7 @@
 """Stores the last policies of a stock Pulsar on disk, for a start while Pulsar is unreachable.
 
-Law: the file is used completely or not at all, and only for the same admin API. Writing
-it never raises. It has no secrets, only groups, rates and names.
+Law: the file is used completely or not at all, and only for the same admin API. It has no secrets, only
+groups, rates and names.
 """
 
 import contextlib
@@ -38,6 +38,9 @@ class StockFile:
         return None
 
     def store(self, policies: StockPolicies) -> None:
-        """Replace it; a crash at any moment leaves the old one or the new one."""
-        with contextlib.suppress(OSError):
-            self._file.store(msgspec.json.encode(policies))
+        """Replace it; a crash at any moment leaves the old one or the new one.
+
+        Raises:
+            OSError: it cannot be stored, and is as it was.
+        """
+        self._file.store(msgspec.json.encode(policies))

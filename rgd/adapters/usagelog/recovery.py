@@ -6,7 +6,7 @@ entry, and zeros at the end (a file system that allocated space and lost the byt
 stays for the reader to report.
 
 Only the last segment's part after its last true mark is read, so it takes the same few milliseconds
-for a large log as for a small one. Without an index the last segment is read once.
+for a large log as for a small one. Without an index, or without a whole entry there, the last segment is read once.
 """
 
 import contextlib
@@ -108,8 +108,14 @@ def index_behind(descriptor: int, segment: Segment) -> int:
 def _scan(descriptor: int, segment: Segment) -> _Scan:
     """Read everything from the segment's last true mark on."""
     marks = true_marks(descriptor, load_marks(segment.path))
-    start = marks[-1].offset if marks else 0
-    scan = _Scan(marks[-1].index if marks else segment.first_index, end=start)
+    if marks and (scan := _scan_from(descriptor, marks[-1].index, marks[-1].offset)).last:
+        return scan
+    # Where nothing is whole from there on, the log goes on after what is whole before it.
+    return _scan_from(descriptor, segment.first_index, 0)
+
+
+def _scan_from(descriptor: int, base: int, start: int) -> _Scan:
+    scan = _Scan(base, end=start)
     for found in read_found(descriptor, start):
         if isinstance(found, Stored):
             scan.last, scan.count, scan.end = found, scan.count + 1, header_of(found).end

@@ -64,16 +64,17 @@ def removals(
         segments: all closed ones of a log, oldest first.
         ages: of each, in milliseconds (`ages_ms`).
         limits: what is kept.
-        reserved_bytes: what the segment that is written may come to need.
+        reserved_bytes: what the segment that is written may come to need; it counts for `local_bytes` alone.
         cursors: the index of the first entry that each reader has not read yet.
     """
-    kept_bytes = reserved_bytes + sum(segment.size for segment in segments)
+    kept_bytes = sum(segment.size for segment in segments)
     gone: list[Removal] = []
     for segment, age_ms in zip(segments, ages, strict=True):
         unread = tuple(
             sorted(name for name, index in (cursors or {}).items() if index <= segment.last_index)
         )
-        reason = _reason(limits, kept_bytes, age_ms, is_held=bool(unread))
+        local_bytes = kept_bytes + reserved_bytes
+        reason = _reason(limits, local_bytes, kept_bytes, age_ms, is_held=bool(unread))
         if reason is None:
             break
         gone.append(Removal(segment, reason, unread))
@@ -123,9 +124,11 @@ class Ages:
         return [(now - since) // NS_PER_MS for since in found]
 
 
-def _reason(limits: Limits, kept_bytes: int, age_ms: int, *, is_held: bool) -> Reason | None:
-    """Why the oldest segment of a log of so many bytes has to go; None: it stays."""
-    if limits.local_bytes is not None and kept_bytes > limits.local_bytes:
+def _reason(
+    limits: Limits, local_bytes: int, kept_bytes: int, age_ms: int, *, is_held: bool
+) -> Reason | None:
+    """Why the oldest segment of a log of so many bytes, with and without what is reserved, has to go; None: it stays."""
+    if limits.local_bytes is not None and local_bytes > limits.local_bytes:
         return Reason.LOCAL_BYTES
     if is_held:
         return None

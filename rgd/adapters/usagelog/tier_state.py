@@ -10,6 +10,7 @@ and what is on disk is uploaded again. A damaged one is set aside, and then the 
 because it had one.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -100,12 +101,12 @@ class TierState:
         where retention deleted the first.
         """
         held = (*self.segments, *self.marked)
-        known = {_identity(one) for one in held}
+        known = {identity_of(one) for one in held}
         return [
             one
             for one in closed
             if one.first_index < self.uploaded
-            and _identity(one) not in known
+            and identity_of(one) not in known
             and (
                 one.last_ms > self.uploaded_ms > 0
                 or any(
@@ -135,7 +136,8 @@ class TierLag:
     upload_oldest_s: float = 0.0
 
 
-def _identity(segment: ClosedSegment | TieredSegment) -> tuple[int, int, int, int]:
+def identity_of(segment: ClosedSegment | TieredSegment) -> tuple[int, int, int, int]:
+    """What a segment on disk and the same one in a tier have in common, and no other one has."""
     return segment.first_index, segment.last_index, segment.first_ms, segment.last_ms
 
 
@@ -171,7 +173,7 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
     """The state of a place beside a log, and the damaged file that was; without one a new state, which is stored.
 
     Raises:
-        OSError: it cannot be read or stored.
+        OSError: it cannot be read.
     """
     path = state_path(folder, place)
     stored, aside = read_side_file(path, STATE_BYTES_MAX, _decoder.decode)
@@ -180,7 +182,9 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
             return stored, None
         aside = set_aside(path, f"expected the state of {place}")
     fresh = TierState(place, new_log, 0, None, 1, is_regained=aside is not None)
-    store_state(folder, fresh)
+    # Where it cannot be, it is stored before anything goes up (`Uploader`): a full disk is no reason not to start.
+    with contextlib.suppress(OSError):
+        store_state(folder, fresh)
     return fresh, aside
 
 

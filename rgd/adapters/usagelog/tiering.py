@@ -24,6 +24,7 @@ from rgd.adapters.usagelog.retention import Ages, Limits, removals
 from rgd.adapters.usagelog.tier_state import (
     TierLag,
     TierState,
+    identity_of,
     lag_of,
     load_state,
     state_path,
@@ -35,13 +36,7 @@ from rgd.config.plain_files import read_plain_file
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
 from rgd.storage.errors import TierChanged, TierConflict
-from rgd.storage.identity import (
-    IDENTITY_BYTES,
-    MARKER,
-    REMEDY,
-    claim_identity,
-    read_identity,
-)
+from rgd.storage.identity import IDENTITY_BYTES, MARKER, REMEDY, claim_identity, read_identity
 from rgd.storage.manifest import ClosedSegment, TieredSegment
 from rgd.storage.marks import INDEX_BYTES_MAX
 from rgd.storage.objects import TIMEOUT_S, Objects, canonical
@@ -136,7 +131,7 @@ class Uploader:
             new_log: the name of this log in the tier, where it begins there: letters and digits.
 
         Raises:
-            OSError: the state beside the log cannot be read or stored.
+            OSError: the state beside the log cannot be read.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.counts = _Counts()
@@ -151,7 +146,7 @@ class Uploader:
         #: Where the log is in the tier.
         self.tier = LogTier(parts.objects, prefix, self.state.identity)
         #: Whether the state on disk is older than the one here.
-        self._is_unstored = False
+        self._is_unstored = not state_path(folder, self.state.place).exists()
         self._trouble: str | None = None
         self._ages = Ages(settings.gap_max_ms)
         #: Whether the tier was listed since the last failure.
@@ -318,6 +313,9 @@ class Uploader:
                 f"{objects.place}: expected the tier that this log was uploaded to, but {MARKER} is missing, and "
                 f"what was remembered of it was damaged; nothing is uploaded, dropped or deleted. {REMEDY}"
             )
+        # What went up under a number that a restart forgets would go up again.
+        if self._is_unstored:
+            store_state(self._folder, self.state)
         identity = claim_identity(objects, secrets.token_hex(IDENTITY_BYTES))
         self.tier.identity = identity
         self._set(replace(self.state, identity=identity, is_regained=False))
@@ -356,11 +354,14 @@ class Uploader:
     def _drop_local(self) -> None:
         """Delete from the disk what the tier has for long enough."""
         now = self._parts.clock()
-        tiered = {one.first_index for one in (*self.state.segments, *self.state.marked)}
+        tiered = {identity_of(one) for one in (*self.state.segments, *self.state.marked)}
         # The log goes on from its newest entry.
         newest = [one for one in list_segments(self._folder) if not is_begun(one)][-1:]
-        tiered -= {one.first_index for one in newest}
-        there = [one for one in self._parts.closed() if one.first_index in tiered]
+        stay = {one.first_index for one in newest}
+        closed = self._parts.closed()
+        there = [
+            one for one in closed if identity_of(one) in tiered and one.first_index not in stay
+        ]
         self._uploaded_at = {
             one.first_index: self._uploaded_at.get(one.first_index, now) for one in there
         }

@@ -53,9 +53,11 @@ class Load:
 
     async def stop(self) -> None:
         """End it."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait({self._asking})
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            assert not asking.done(), f"a load ended by itself: {asking}"
+            asking.cancel()
+            await asyncio.wait({asking})
 
     async def _ask_on(self, base: str) -> None:
         async with DaemonClient(base) as client:

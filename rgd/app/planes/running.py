@@ -32,9 +32,8 @@ PAUSE_S_MAX: Final = 60.0
 SILENT_LOOKS: Final = 10
 STARTING_LOOKS: Final = 600
 
-#: How often it is looked whether it has ended, and how long one that was killed is waited for.
+#: How often it is looked whether it has ended.
 POLL_S: Final = 0.02
-KILLED_S: Final = 0.5
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -99,8 +98,8 @@ class PlaneRunner:
         if not await _ends_within(process, timeout_s):
             _log.error("killed the plane's process", reason="it did not end in time")
             process.kill()
-            # Where a disk hangs, one that was killed does not end.
-            await _ends_within(process, KILLED_S)
+            # It ends at once, but not where a disk hangs.
+            await _ends_within(process, timeout_s / 20)
 
     def kill(self) -> None:
         """End the plane at once; no other is started."""

@@ -34,11 +34,7 @@ class Keeping:
     """
 
     def __init__(
-        self,
-        kept: PoliciesKept,
-        known: Callable[[], Sequence[PolicyRecord]],
-        *,
-        every_s: float,
+        self, kept: PoliciesKept, known: Callable[[], Sequence[PolicyRecord]], *, every_s: float
     ) -> None:
         self._kept = kept
         self._known = known

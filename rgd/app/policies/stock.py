@@ -101,7 +101,7 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
                 self._snapshot, self._hash = origins.stand_in, policies_hash(origins.stand_in)
         #: Whether any policies are known.
         self.is_known = stored is not None or origins.stand_in is not None
-        self._is_read = False
+        self._is_read = self._is_stored = False
         #: True once the start is decided: Pulsar was read or found unreachable, or an
         #: earlier run's policies are in force.
         self.is_settled = stored is not None
@@ -160,10 +160,19 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
 
     async def _take(self, reading: Reading, on_snapshot: OnSnapshot) -> None:
         self._tell_faults(reading.faults)
-        if self._is_read and reading.policies == self._known:
-            self._known = reading.policies
-            return
-        snapshot, policies_hash = await asyncio.to_thread(_digest, reading.policies)
+        if not self._is_read or reading.policies != self._known:
+            await self._put_in_force(reading.policies, on_snapshot)
+        self._known = reading.policies
+        if not self._is_stored:
+            try:
+                await asyncio.to_thread(self._origins.store.store, reading.policies)
+                self._is_stored = True
+            except OSError as error:
+                unkept = f"they cannot be kept on disk for the next start: {error}"
+                self.trouble = self.trouble or unkept
+
+    async def _put_in_force(self, policies: StockPolicies, on_snapshot: OnSnapshot) -> None:
+        snapshot, policies_hash = await asyncio.to_thread(_digest, policies)
         self._asked_before = self._origins.names_asked()
         # Set before the callback, which reads `is_known`.
         was_known, self.is_known = self.is_known, True
@@ -173,9 +182,8 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
             self.is_known = was_known
             raise
         # Only policies in force count as known, so an exception before this line leads to another try.
-        self._is_read, self._known = True, reading.policies
+        self._is_read, self._known, self._is_stored = True, policies, False
         self._snapshot, self._hash = snapshot, policies_hash
-        await asyncio.to_thread(self._origins.store.store, reading.policies)
 
     def _topics_to_read(
         self, asked: Sequence[Name], polled: Sequence[str]

@@ -147,8 +147,9 @@ async def test_a_certificate_that_is_no_file_is_refused_and_not_waited_for(tmp_p
     for fifo in ("cert", "key", "client_ca"):
         os.mkfifo(tmp_path / fifo)
         given = {"cert": cert, "key": key} | {fifo: tmp_path / fifo}
-        with pytest.raises(ConfigError, match="a FIFO"):
+        with pytest.raises(ConfigError, match="a FIFO") as refused:
             Certificates(**given)
+        assert refused.value.faults[0].key == f"http.tls_{fifo.replace('key', 'cert')}"
 
 
 async def test_closing_does_not_wait_for_a_client_that_reads_nothing(tmp_path: Path) -> None:

@@ -244,13 +244,7 @@ async def test_with_the_precise_check_both_say_the_same(
     async with (
         precise(apache_pulsar),
         BlankingProxy(apache_pulsar) as proxy,
-        polled_by(
-            apache_pulsar,
-            tmp_path,
-            admin_url=proxy.url,
-            **PRECISE,
-            **DEFAULTS,
-        ) as house,
+        polled_by(apache_pulsar, tmp_path, admin_url=proxy.url, **PRECISE, **DEFAULTS) as house,
     ):
         # Published two hours ago, says the producer; now, says the broker, and that counts.
         await topics.subscribe(stamped, "new")

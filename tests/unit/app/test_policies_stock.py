@@ -72,11 +72,14 @@ class Store:
 
     def __init__(self, stored: StockPolicies | None = None) -> None:
         self.stored = stored
+        self.is_full = False
 
     def load(self) -> StockPolicies | None:
         return self.stored
 
     def store(self, policies: StockPolicies) -> None:
+        if self.is_full:
+            raise OSError("no space")
         self.stored = policies
 
 
@@ -131,6 +134,18 @@ def said() -> Iterator[LogCapture]:
 
 
 # What is in force.
+
+
+async def test_what_could_not_be_stored_is_told_and_stored_with_a_later_poll() -> None:
+    house = House(GOLD)
+    house.store.is_full = True
+    for _ in range(2):
+        await house.poll()
+        assert house.told == [snapshot_of(GOLD)]
+        assert "cannot be kept on disk for the next start: no space" in str(house.trouble())
+    house.store.is_full = False
+    await house.poll()
+    assert (house.store.stored, house.trouble()) == (GOLD, None)
 
 
 async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:

@@ -77,12 +77,7 @@ class House:
         parts = StockParts(exchange(world.bus), world, period_s)
         self.members = StockMembers(5 * NS_PER_S)
         self.neighbours = StockNeighbours(
-            parts,
-            no_end(),
-            world,
-            handle=self.events.put_nowait,
-            members=self.members,
-            broker="me",
+            parts, no_end(), world, handle=self.events.put_nowait, members=self.members, broker="me"
         )
 
     async def next(self, kind: type[Event]) -> Event:

@@ -34,14 +34,8 @@ def test_a_member_that_says_nothing_for_a_round_and_a_half_is_silent() -> None:
     broker = cluster(Group("gold"))
     gone = {"b9": ms(500), "b8": ms(700)}
     heard = members_view(broker, ms(1_500), gone)
-    assert [(one.broker, one.silent) for one in heard.members] == [
-        ("b1", False),
-        ("b2", False),
-    ]
+    assert [(one.broker, one.silent) for one in heard.members] == [("b1", False), ("b2", False)]
     assert heard.gone == (GoneView("b8", 0.8), GoneView("b9", 1.0))
     silent = members_view(broker, ms(1_511), {})
-    assert [(one.broker, one.silent) for one in silent.members] == [
-        ("b2", True),
-        ("b1", False),
-    ]
+    assert [(one.broker, one.silent) for one in silent.members] == [("b2", True), ("b1", False)]
     assert (silent.total, silent.silent) == (2, 1)

@@ -183,6 +183,7 @@ def test_a_value_that_its_key_cannot_hold_is_refused(key: str, value: str, reaso
         ("1e-4", Reason.BAD_NUMBER),
         ("1e-999999999", Reason.BAD_NUMBER),
         ("1e999999999", Reason.BAD_NUMBER),
+        *((text, Reason.BAD_NUMBER) for text in ("-1e999999", '"NaN"', '"sNaN"', '"-Infinity"')),
         ("NaN", Reason.UNPARSABLE),
         ("Infinity", Reason.UNPARSABLE),
         ("9000000000000000.001", Reason.BAD_NUMBER),

@@ -43,12 +43,7 @@ class RateCalls(PlaceCalls):
     """Sets, shows and takes away one kind of rate at one sort of place."""
 
     def __init__(
-        self,
-        daemon: Daemon,
-        naming: Naming,
-        form: RateForm[Any],
-        *,
-        of_subscriptions: bool = False,
+        self, daemon: Daemon, naming: Naming, form: RateForm[Any], *, of_subscriptions: bool = False
     ) -> None:
         super().__init__(daemon, naming)
         self._form = form

@@ -7,12 +7,7 @@ from rgd.core.buckets.decision import Decision, Level
 from rgd.core.units import Dimension, Kind
 
 
-def refused(
-    *,
-    retry_after_ms: int = 250,
-    quota: int = 1000,
-    remaining: int = 4,
-) -> Decision:
+def refused(*, retry_after_ms: int = 250, quota: int = 1000, remaining: int = 4) -> Decision:
     return Decision(
         granted=False,
         messages=0,

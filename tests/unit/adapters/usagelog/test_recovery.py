@@ -76,7 +76,11 @@ def test_a_log_cut_at_any_byte_continues_behind_its_last_whole_entry(
 
 
 @pytest.mark.parametrize("entry", range(4))
-def test_a_damaged_entry_stays_and_the_log_continues(tmp_path: Path, entry: int) -> None:
+@pytest.mark.parametrize("mark_every", [128, 1], ids=["one mark", "a mark each"])
+def test_a_damaged_entry_stays_and_the_log_continues(
+    tmp_path: Path, entry: int, mark_every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rgd.adapters.usagelog.open_segment.MARK_EVERY", mark_every)
     write_log(tmp_path, pendings(4), ONE_SEGMENT)
     segment = segments_in(tmp_path)[0]
     end = ends_of(segment)[entry]
@@ -85,7 +89,7 @@ def test_a_damaged_entry_stays_and_the_log_continues(tmp_path: Path, entry: int)
     segment.write_bytes(data)
     write_log(tmp_path, [NEW], ONE_SEGMENT)
     entries, damaged = read(tmp_path)
-    # The damaged entry keeps its index, be it the last or not.
+    # The damaged entry keeps its index, be it the last or not, and be it at a mark or not.
     assert [item.entry.index for item in entries] == [i for i in range(5) if i != entry]
     assert [(item.path, item.offset + item.size) for item in damaged] == [(str(segment), end)]
     assert segment.read_bytes()[: len(data)] == bytes(data)

@@ -46,6 +46,13 @@ def test_a_cursor_holds_back_age_and_retention_bytes_but_not_a_full_disk() -> No
     assert [one.passed for one in found] == [(), ("late", "later")]
 
 
+def test_what_the_next_segment_may_need_counts_for_the_disk_and_not_for_retention() -> None:
+    segments, ages = [segment(number) for number in range(5)], [0] * 5
+    assert not removals(segments, ages, Limits(retention_bytes=500), reserved_bytes=100)
+    assert len(removals(segments, ages, Limits(retention_bytes=300), reserved_bytes=100)) == 2
+    assert len(removals(segments, ages, Limits(local_bytes=500), reserved_bytes=100)) == 1
+
+
 def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: Path) -> None:
     settings = UsageLogSettings(segment_bytes=2000, limits=Limits(local_bytes=8000))
     trimmer = Trimmer(tmp_path, settings, clock)

@@ -36,6 +36,23 @@ def emptied(world: World, tier_place: str) -> Objects:
     return objects
 
 
+def test_nothing_goes_up_under_a_number_that_cannot_be_stored(
+    world: World, tier_place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    world.write()
+    with monkeypatch.context() as patched:
+        patched.setattr("rgd.adapters.usagelog.tier_state.replace_file", full)
+        uploader = world.uploader(Objects(tier_place))
+        with pytest.raises(OSError, match="no space"):
+            uploader.cycle()
+    assert not Objects(tier_place).names("")
+    uploader.cycle()
+    assert world.uploader(Objects(tier_place), log="2").state.log == "1"
+
+
 @pytest.mark.slow
 def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -> None:
     mount, away = tmp_path / "mnt" / "tier", tmp_path / "away"

@@ -39,10 +39,7 @@ def test_rows_are_found_by_group_and_by_broker() -> None:
     usage_map = filled()
     assert usage_map.rows(key()) == {"b1": usage(10), "b2": usage(20)}
     assert usage_map.rows(key("trial")) == {"b1": usage(5, group="trial")}
-    assert usage_map.rows_of("b1") == {
-        key(): usage(10),
-        key("trial"): usage(5, group="trial"),
-    }
+    assert usage_map.rows_of("b1") == {key(): usage(10), key("trial"): usage(5, group="trial")}
     assert usage_map.brokers() == {"b1", "b2"}
 
 
@@ -56,10 +53,7 @@ def test_an_idle_row_removes_the_broker_from_that_group_alone() -> None:
 def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has() -> None:
     usage_map = filled(rows_max=2)
     assert taken(usage_map, report("b1", usage(1, group="third"), usage(11))) == {key()}
-    assert usage_map.rows_of("b1") == {
-        key(): usage(11),
-        key("trial"): usage(5, group="trial"),
-    }
+    assert usage_map.rows_of("b1") == {key(): usage(11), key("trial"): usage(5, group="trial")}
     assert dict(usage_map.rows(key("third"))) == {}
 
 

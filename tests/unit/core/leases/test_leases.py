@@ -35,11 +35,7 @@ def limiter(messages: float | None = 1000) -> Limiter:
 
 
 def follow(
-    one: Limiter,
-    messages: float | None,
-    size: float | None = None,
-    *,
-    name: str = "gold",
+    one: Limiter, messages: float | None, size: float | None = None, *, name: str = "gold"
 ) -> None:
     limit = Limit(rates(messages, size), rates(messages, size))
     attached = Attachments(namespaces={NAMESPACE: name})
