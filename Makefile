@@ -29,8 +29,8 @@ CODE := rgd sim tests proto examples observability $(if $(wildcard bench/*.py),b
 LIGHT := not pulsar and not spark and not e2e and not slow
 # All others. Tests that share one Apache Pulsar, or one Spark, are one worker's (tests/conftest.py).
 HEAVY := pulsar or spark or e2e or slow
-# Of two cores: many heavy tests wait for rounds, polls and reports of Pulsar, so that two workers leave a third idle.
-HEAVY_WORKERS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
+# Of two cores: many tests wait for rounds, polls, reports of Pulsar and processes, so that two workers leave a third idle.
+WORKERS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -63,11 +63,11 @@ check: fmt-check lint arch spell proto-check ## everything that needs neither Ja
 
 .PHONY: light
 light: $(STAMP)
-	$(PYTEST) -q -n auto -m "$(LIGHT)"
+	$(PYTEST) -q -n $(WORKERS) -m "$(LIGHT)"
 
 .PHONY: test
 test: check ## check, then every test on the real components
-	$(PYTEST) -q -n $(HEAVY_WORKERS) --dist loadgroup -m "$(HEAVY)" --durations=25
+	$(PYTEST) -q -n $(WORKERS) --dist loadgroup -m "$(HEAVY)" --durations=25
 
 .PHONY: size
 size: $(STAMP) ## lines of code of each package beside its budget
