@@ -23,15 +23,14 @@ WAITING_MAX: Final = 10_000
 #: Most subscriptions whose last eviction is remembered from check to check; those that were evicted first are
 #: forgotten. Their evictions may be tried again, which moves nothing.
 DONE_MAX: Final = 100_000
-#: Outcome of an eviction that was not sent, because `backlog.enforce` is false.
-DRY_RUN: Final = "dry_run"
-#: Outcome of an eviction that found too many others waiting.
-DROPPED: Final = "dropped"
 
 _log = structlog.get_logger("rgd.backlogs")
 
 #: A subscription of a topic.
 _Key = tuple[str, str]
+#: The eviction that the last check named for one, if any.
+Named = Callable[[str, str], Eviction | None]
+OnEvicted = Callable[[Eviction], None]
 
 
 class EvictionCarrier:
@@ -43,7 +42,7 @@ class EvictionCarrier:
 
     def __init__(self, *, is_enforced: bool) -> None:
         self._is_enforced = is_enforced
-        self._waiting: dict[_Key, Eviction] = {}
+        self._waiting: dict[_Key, None] = {}
         self._arrived = asyncio.Event()
         #: What was evicted last of each subscription, or would have been: up to which position, and
         #: before which time. In the order of first evictions.
@@ -62,38 +61,40 @@ class EvictionCarrier:
             del self._done[key]
         for eviction in evictions:
             key = (eviction.topic, eviction.subscription)
-            if eviction.source is not Source.POLLED or self._is_done(key, eviction):
+            if not self._is_due(key, eviction):
                 continue
             if not self._is_enforced:
                 self._done[key] = _target(eviction)
-                self._outcomes[DRY_RUN] += 1
+                self._outcomes["dry_run"] += 1
                 _log.info("would evict a backlog if backlog.enforce were set", **_shown(eviction))
             elif key in self._waiting or len(self._waiting) < WAITING_MAX:
-                self._waiting[key] = eviction
+                self._waiting[key] = None
                 self._arrived.set()
             else:
-                self._outcomes[DROPPED] += 1
+                self._outcomes["dropped"] += 1
 
     def forget(self, topics: Collection[str]) -> None:
         """Drop what waits for topics that are not polled any more."""
-        if not topics:
-            return
         for table in (self._waiting, self._done):
             for key in [key for key in table if key[0] in topics]:
                 del table[key]
 
-    async def follow(self, stock: StockBacklogs, on_evicted: Callable[[Eviction], None]) -> None:
+    async def follow(self, stock: StockBacklogs, named: Named, on_evicted: OnEvicted) -> None:
         """Carry out evictions until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            await self.carry_out(stock, on_evicted)
+            await self.carry_out(stock, named, on_evicted)
 
-    async def carry_out(self, stock: StockBacklogs, on_evicted: Callable[[Eviction], None]) -> None:
-        """Carry out all evictions that wait, and say which Pulsar has taken."""
+    async def carry_out(self, stock: StockBacklogs, named: Named, on_evicted: OnEvicted) -> None:
+        """Carry out all evictions that wait and are still named, and say which Pulsar has taken."""
         while self._waiting:
             key = next(iter(self._waiting))
-            eviction = self._waiting.pop(key)
+            del self._waiting[key]
+            # Of many the last ones wait for minutes, and a quota may have been raised meanwhile.
+            eviction = named(*key)
+            if eviction is None or not self._is_due(key, eviction):
+                continue
             outcome, reason = await stock.evict(eviction)
             self._note(key, eviction, outcome, reason)
             if outcome is EvictionOutcome.DONE:
@@ -114,10 +115,10 @@ class EvictionCarrier:
                 **_shown(eviction),
             )
 
-    def _is_done(self, key: _Key, eviction: Eviction) -> bool:
-        done = self._done.get(key)
-        to, before_ms = _target(eviction)
-        return done is not None and to <= done[0] and before_ms <= done[1]
+    def _is_due(self, key: _Key, eviction: Eviction) -> bool:
+        done, (to, before_ms) = self._done.get(key), _target(eviction)
+        is_done = done is not None and to <= done[0] and before_ms <= done[1]
+        return eviction.source is Source.POLLED and not is_done
 
 
 def _target(eviction: Eviction) -> tuple[Position, int]:

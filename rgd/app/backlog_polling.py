@@ -96,7 +96,7 @@ class BacklogPoller:
     async def follow(self, door: Backlogs) -> None:
         """Poll and evict until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.carrier.follow(self._stock, door.evicted))
+            tasks.create_task(self.carrier.follow(self._stock, door.named, door.evicted))
             tasks.create_task(self._poll_for_ever(door))
 
     async def _poll_for_ever(self, door: Backlogs) -> None:

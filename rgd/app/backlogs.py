@@ -83,15 +83,18 @@ class Backlogs:
         """An eviction was carried out."""
         self._handle(BacklogEvicted(self._clock.now(), eviction))
 
-    def confirm(self, topic: str, subscription: str) -> bool:
-        """The carrier of a named eviction has done it; False if there is none of this subscription."""
+    def named(self, topic: str, subscription: str) -> Eviction | None:
+        """What is to be evicted of a subscription; None: nothing."""
         state = self.store.get(topic)
         named = () if state is None else state.evictions
-        found = next((one for one in named if one.subscription == subscription), None)
-        if found is None:
-            return False
-        self.evicted(found)
-        return True
+        return next((one for one in named if one.subscription == subscription), None)
+
+    def confirm(self, topic: str, subscription: str) -> bool:
+        """The carrier of a named eviction has done it; False if there is none of this subscription."""
+        found = self.named(topic, subscription)
+        if found is not None:
+            self.evicted(found)
+        return found is not None
 
     # Checks.
 

@@ -89,7 +89,7 @@ def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Upload
 
     Raises:
         ValueError: `tier_url` is none.
-        OSError: the log's end cannot be mended, or what is known of the tier cannot be stored beside it.
+        OSError: the log's end cannot be mended, or what is known of the tier cannot be read beside it.
         Unavailable: the tier needs what is not installed.
     """
 

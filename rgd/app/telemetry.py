@@ -66,8 +66,7 @@ class Telemetry:
         daemon, core = self._daemon, self._daemon.core
         if not self._by_topic:
             return iter(())
-        known = known_subscriptions(core)
-        return throttled_samples(core.gate, known, daemon.cluster, daemon.now())
+        return throttled_samples(core.gate, known_subscriptions(core), daemon.cluster, daemon.now())
 
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core

@@ -253,8 +253,7 @@ class ClientCore:
     # What follows is one step each.
 
     def _may_send(self) -> bool:
-        in_progress = len(self._sent) - self._lease_calls
-        return self.link.is_up and in_progress < self.settings.calls_max
+        return self.link.is_up and len(self._sent) - self._lease_calls < self.settings.calls_max
 
     def _ticket(
         self, question: Question, now: int, on_answer: OnAnswer, within_ns: int | None

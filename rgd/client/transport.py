@@ -81,8 +81,9 @@ class Transport:
                 except asyncio.IncompleteReadError as whole:
                     return response.status, whole.partial
                 return NOTHING  # whoever sends so much is no daemon
-        except (aiohttp.ClientError, OSError, ValueError):
-            # A TimeoutError is an OSError; a ValueError is an address that is none.
+        except (aiohttp.ClientError, OSError, ValueError, RuntimeError):
+            # A TimeoutError is an OSError; a ValueError is an address that is none; a RuntimeError is a process without
+            # a thread to spare, or one that ends, which looks no host name up.
             return NOTHING
 
     def _has_other_token(self, sent: str | None) -> bool:

@@ -65,5 +65,6 @@ def reason_of(answer: Answer) -> str:
 
 def _size_of(header: bytes | str) -> int:
     """The size that a `Content-Length` says; 0 where it says none."""
-    # In its first 20 digits, because Python reads no number of thousands.
-    return min(int(header[:20]), AMOUNT_MAX) if header.isascii() and header.isdigit() else 0
+    # Some servers pass on what stands around the digits. Python reads no number of thousands of them.
+    digits = (header.encode() if isinstance(header, str) else header).strip(b" \t").lstrip(b"0")
+    return min(int(digits[:20]), AMOUNT_MAX) if digits.isdigit() else 0

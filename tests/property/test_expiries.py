@@ -9,18 +9,14 @@ from rgd.core.units import Nanos
 IDS = [str(number) for number in range(12)]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["put", "remove", "pop"]),
-        st.sampled_from(IDS),
-        st.integers(0, 6 * TICK_NS),
+        st.sampled_from(["put", "remove", "pop"]), st.sampled_from(IDS), st.integers(0, 6 * TICK_NS)
     ),
     max_size=60,
 )
 
 
 @given(STEPS)
-def test_an_id_is_returned_once_and_soon_after_its_time(
-    steps: list[tuple[str, str, int]],
-) -> None:
+def test_an_id_is_returned_once_and_soon_after_its_time(steps: list[tuple[str, str, int]]) -> None:
     queue, due, now = Expiries(), dict[str, int](), 0
     ticks = set[int]()
     for what, lease_id, amount in steps:

@@ -120,11 +120,7 @@ class House:
 
 def request_of(ask: Ask) -> Request:
     return Request(
-        messages=ask.messages,
-        bytes=ask.bytes,
-        group="gold",
-        topic=ask.topic,
-        partial=ask.partial,
+        messages=ask.messages, bytes=ask.bytes, group="gold", topic=ask.topic, partial=ask.partial
     )
 
 

@@ -126,11 +126,7 @@ async def _serve(
     running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
     live = Live(running.daemon, RecentEvents())
     server = server_type(
-        running.daemon,
-        settings,
-        metrics=_no_metrics,
-        log_door=running.log_door,
-        live_door=live,
+        running.daemon, settings, metrics=_no_metrics, log_door=running.log_door, live_door=live
     )
     running.server = server
     async with server:

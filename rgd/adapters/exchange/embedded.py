@@ -199,7 +199,7 @@ class EmbeddedBroker:
         process, self._process = self._process, None
         if process is not None:
             await process.stop()
-            if self._port is not None and has_folder:
+            if self._port is not None and has_folder and process.has_ended():
                 # On a full disk the old record stays; the lock is given up in every case.
                 with suppress(OSError):
                     self._folder.write_record(BrokerRecord(self._port, 0, is_ready=False))

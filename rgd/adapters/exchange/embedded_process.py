@@ -121,7 +121,8 @@ class BrokerProcess:
             self._process.terminate()
         if not await _comes_true(self.has_ended):
             self._process.kill()
-        self._process.wait()
+            # Where a disk hangs it does not end, and the gate answers on this loop.
+            await _comes_true(self.has_ended)
 
 
 async def end_orphan(folder: EmbeddedFolder) -> None:

@@ -35,8 +35,8 @@ from rgd.ports.door import Scope
 #: are not counted as unread: the operating system's own buffer mostly takes them.
 UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 
-#: Bytes read ahead of their turn after which a connection reads no more; uvloop reads up to 256 kB at once, and over TLS
-#: as much again below.
+#: Bytes read ahead of their turn after which a connection reads no more; uvloop reads up to 256 kB at once, and keeps
+#: some 750 kB more below TLS.
 READ_AHEAD_BYTES: Final = 64 << 10
 
 #: How long an answered client may go on sending a body that nobody reads, or leave the end of TLS unanswered.

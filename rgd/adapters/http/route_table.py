@@ -93,7 +93,7 @@ class RouteTable:
 
         Args:
             method: in capitals.
-            path: as it came, without a query; its percent-encoding is sound.
+            path: as it came, without a query; its percent-encoding is sound, but where the call does not read it.
 
         Raises:
             CallError: there is no such path or method.

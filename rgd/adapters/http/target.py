@@ -1,7 +1,7 @@
 """What a request may ask for: a path and a query that stand for text.
 
 Law: names in a path or a query are percent-encoded UTF-8, on every call; what is not is refused before
-anybody decodes it. Decoders pass over what they cannot decode (`%ff` would become a name of three
+anybody decodes it (below `/v1/check/` nobody reads them). Decoders pass over what they cannot decode (`%ff` would become a name of three
 characters) or put another character in its place, so that two names become one.
 
 Which characters a name may have is `rgd.core.policies.names`' business; none may have control characters.

@@ -10,6 +10,7 @@ topic whose oldest message changed. `backlog_answers` interprets the answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -33,7 +34,7 @@ from rgd.core.backlog.model import (
 )
 from rgd.core.bounds import BOUNDS
 from rgd.core.policies.names import parse_namespace, partitioned_topic_of
-from rgd.ports.stock import StockDown, StockError
+from rgd.ports.stock import StockDown, StockError, StockRefused
 from rgd.ports.stock_backlogs import (
     BacklogReading,
     BrokerAway,
@@ -237,6 +238,11 @@ class StockBacklogReader(StockBacklogs):
         try:
             stamp = answers.stamp_of(await self._client.head(path, at=self._own))
         except Missing:
+            return None
+        except StockRefused as error:
+            # Pulsar cannot read its own message, or it has a time that is none: then its age is not known.
+            if error.status not in {None, HTTPStatus.INTERNAL_SERVER_ERROR}:
+                raise
             return None
         self._oldest[topic] = oldest, stamp
         return oldest, stamp

@@ -108,10 +108,13 @@ def index_behind(descriptor: int, segment: Segment) -> int:
 def _scan(descriptor: int, segment: Segment) -> _Scan:
     """Read everything from the segment's last true mark on."""
     marks = true_marks(descriptor, load_marks(segment.path))
-    if marks and (scan := _scan_from(descriptor, marks[-1].index, marks[-1].offset)).last:
-        return scan
-    # Where nothing is whole from there on, the log goes on after what is whole before it.
-    return _scan_from(descriptor, segment.first_index, 0)
+    if not marks:
+        return _scan_from(descriptor, segment.first_index, 0)
+    scan = _scan_from(descriptor, marks[-1].index, marks[-1].offset)
+    if scan.last is None:
+        # Nothing is whole from there on: time and sequence go on from what is whole before it.
+        scan.last = _scan_from(descriptor, segment.first_index, 0).last
+    return scan
 
 
 def _scan_from(descriptor: int, base: int, start: int) -> _Scan:
@@ -133,12 +136,12 @@ def _scan_from(descriptor: int, base: int, start: int) -> _Scan:
 def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
     """The index after everything that stays in the last segment."""
     if scan.last is None:
-        next_index = segment.first_index
+        next_index = scan.base
     elif scan.last.entry.index is None:
         # The broker added no index: the entries are counted from the last one that has a mark.
         next_index = scan.base + scan.count
     else:
-        next_index = max(segment.first_index, scan.last.entry.index + 1)
+        next_index = max(scan.base, scan.last.entry.index + 1)
     if scan.trailing is None:
         return next_index
     # Damaged entries keep their indexes, as far as these can be read. A segment with only damage counts as

@@ -10,7 +10,6 @@ and what is on disk is uploaded again. A damaged one is set aside, and then the 
 because it had one.
 """
 
-import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -169,8 +168,8 @@ def lag_of(
     )
 
 
-def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAside | None]:
-    """The state of a place beside a log, and the damaged file that was; without one a new state, which is stored.
+def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAside | None, bool]:
+    """The state of a place beside a log, the damaged file that was, and whether the state is stored; without one a new state.
 
     Raises:
         OSError: it cannot be read.
@@ -179,13 +178,15 @@ def load_state(folder: Path, place: str, new_log: str) -> tuple[TierState, SetAs
     stored, aside = read_side_file(path, STATE_BYTES_MAX, _decoder.decode)
     if stored is not None:
         if stored.place == place:
-            return stored, None
+            return stored, None, True
         aside = set_aside(path, f"expected the state of {place}")
     fresh = TierState(place, new_log, 0, None, 1, is_regained=aside is not None)
-    # Where it cannot be, it is stored before anything goes up (`Uploader`): a full disk is no reason not to start.
-    with contextlib.suppress(OSError):
+    try:
         store_state(folder, fresh)
-    return fresh, aside
+    except OSError:
+        # It is stored before anything goes up (`Uploader`): a full disk is no reason not to start.
+        return fresh, aside, False
+    return fresh, aside, True
 
 
 def store_state(folder: Path, state: TierState) -> None:

@@ -141,12 +141,13 @@ class Uploader:
         self._settings = settings
         self._parts = parts
         #: What the tier holds, as far as is known, and the stored state that was found damaged.
-        self.state, self.set_aside = load_state(folder, canonical(parts.objects.place), new_log)
+        place = canonical(parts.objects.place)
+        self.state, self.set_aside, is_stored = load_state(folder, place, new_log)
         prefix = f"{settings.name}/{folder.name}/{self.state.log}"
         #: Where the log is in the tier.
         self.tier = LogTier(parts.objects, prefix, self.state.identity)
         #: Whether the state on disk is older than the one here.
-        self._is_unstored = not state_path(folder, self.state.place).exists()
+        self._is_unstored = not is_stored
         self._trouble: str | None = None
         self._ages = Ages(settings.gap_max_ms)
         #: Whether the tier was listed since the last failure.
@@ -307,15 +308,15 @@ class Uploader:
         """Remember which tier it is, from its first use on."""
         if self.tier.identity is not None:
             return
+        # What went up under a number that a restart forgets would go up again.
+        if self._is_unstored:
+            store_state(self._folder, self.state)
         objects = self.tier.objects
         if self.state.is_regained and read_identity(objects) is None:
             raise TierChanged(
                 f"{objects.place}: expected the tier that this log was uploaded to, but {MARKER} is missing, and "
                 f"what was remembered of it was damaged; nothing is uploaded, dropped or deleted. {REMEDY}"
             )
-        # What went up under a number that a restart forgets would go up again.
-        if self._is_unstored:
-            store_state(self._folder, self.state)
         identity = claim_identity(objects, secrets.token_hex(IDENTITY_BYTES))
         self.tier.identity = identity
         self._set(replace(self.state, identity=identity, is_regained=False))

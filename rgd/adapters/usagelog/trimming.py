@@ -65,13 +65,9 @@ class Trimmer:
         known = self._closed_now(segments, active)
         ages = self._ages.at(known, self.clock())
         stay = known[-1:] if active is None or any(map(is_begun, segments[-1:])) else []
-        gone = removals(
-            known[: len(known) - len(stay)],
-            ages[: len(known) - len(stay)],
-            self.settings.limits,
-            reserved_bytes=reserved_bytes + sum(one.size for one in stay),
-            cursors=cursors,
-        )
+        limits = self.settings.limits
+        gone = removals(known, ages, limits, reserved_bytes=reserved_bytes, cursors=cursors)
+        del gone[len(known) - len(stay) :]
         for removal in gone:
             self._delete(removal)
         self.closed = tuple(known[len(gone) :])

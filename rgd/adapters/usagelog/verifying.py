@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rgd.adapters.usagelog.reader import DamagedEntry, LogEntry, read_segment
 from rgd.adapters.usagelog.sources import FileSource, Source, TierSource, logs_at
 from rgd.errors import RgdError
-from rgd.storage.errors import ObjectMissing, TierDamaged
+from rgd.storage.errors import TierDamaged
 
 
 class Fault(str):
@@ -88,8 +88,7 @@ class Verification:
                 try:
                     yield from self._segment(source, line)
                 except (RgdError, OSError) as error:
-                    if not _is_deleted(source, error):
-                        yield Fault(str(error))
+                    yield Fault(str(error))
                     line.expected = None
                 done(_size(source))
             yield from _notes(sources, line)
@@ -116,13 +115,6 @@ class Verification:
             line.expected = None
         if isinstance(source, TierSource):
             yield from _end(source, line, first_ms)
-
-
-def _is_deleted(source: Source, error: Exception) -> bool:
-    """Whether retention deleted a segment of a tier since it was listed."""
-    if not isinstance(source, TierSource) or not isinstance(error, ObjectMissing):
-        return False
-    return source.segment not in source.tier.list(on_damaged=lambda _: None).segments
 
 
 def _begin(source: Source, line: _Line) -> Iterator[Finding]:

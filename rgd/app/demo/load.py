@@ -23,6 +23,8 @@ TICK_S: Final = 0.02
 #: A tick that begins so much after it was due is reported.
 LATE_S: Final = 0.1
 
+#: What one array may have (`http.batch_max`); after a standstill the rest is given up.
+ASKED_MAX: Final = 1000
 TOPICS: Final = 50
 MESSAGE_BYTES: Final = 512
 #: A refused message is given up after so many tries.
@@ -53,11 +55,9 @@ class Load:
 
     async def stop(self) -> None:
         """End it."""
-        asking, self._asking = self._asking, None
-        if asking is not None:
-            assert not asking.done(), f"a load ended by itself: {asking}"
-            asking.cancel()
-            await asyncio.wait({asking})
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
 
     async def _ask_on(self, base: str) -> None:
         async with DaemonClient(base) as client:
@@ -83,7 +83,7 @@ class Load:
         while self._waiting and self._waiting[0][0] <= now_s:
             _, _, topic, attempt = heapq.heappop(self._waiting)
             asks.append((topic, attempt))
-        admitted = await self._ask(client, asks) if asks else 0
+        admitted = await self._ask(client, asks[:ASKED_MAX]) if asks else 0
         self.tally.add(_ms(now_s - elapsed_s), _ms(now_s), fresh, admitted)
 
     async def _ask(self, client: DaemonClient, asks: list[tuple[str, int]]) -> int:
@@ -111,10 +111,9 @@ class Load:
 
 
 def _request(topic: str, attempt: int) -> dict[str, object]:
-    tenant, namespace = NAMESPACE
     return {
-        "tenant": tenant,
-        "namespace": namespace,
+        "tenant": NAMESPACE[0],
+        "namespace": NAMESPACE[1],
         "topic": topic,
         "bytes": MESSAGE_BYTES,
         "attempt": attempt,

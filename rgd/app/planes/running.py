@@ -85,7 +85,7 @@ class PlaneRunner:
             return f"cannot be started: {error}"
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(self._watch(process, end))
-            code = await _end_of(process)
+            code = await _end_of(process) or 0
             watch.cancel()
         end.close()
         return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -95,11 +95,11 @@ class PlaneRunner:
         self.is_last = True
         if (process := self._process) is None:
             return
-        if not await _ends_within(process, timeout_s):
+        if await _end_of(process, timeout_s) is None:
             _log.error("killed the plane's process", reason="it did not end in time")
             process.kill()
             # It ends at once, but not where a disk hangs.
-            await _ends_within(process, timeout_s / 20)
+            await _end_of(process, timeout_s / 20)
 
     def kill(self) -> None:
         """End the plane at once; no other is started."""
@@ -154,15 +154,10 @@ class PlaneRunner:
         return 0.0
 
 
-async def _end_of(process: subprocess.Popen[bytes]) -> int:
-    """The exit code, once it has ended; not in a thread, which would hold up the exit of this process."""
-    while (code := process.poll()) is None:  # noqa: ASYNC110 -- nobody tells
-        await asyncio.sleep(POLL_S)
-    return code
-
-
-async def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+async def _end_of(process: subprocess.Popen[bytes], timeout_s: float | None = None) -> int | None:
+    """The exit code, once it has ended; None: it has not in time. A thread that waited would hold up this process's exit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            await _end_of(process)
-    return process.returncode is not None
+            while process.poll() is None:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(POLL_S)
+    return process.returncode

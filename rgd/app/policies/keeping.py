@@ -88,9 +88,7 @@ def kept_records(kept: PoliciesKept, refusals: Refusals) -> list[PolicyRecord] |
     stored = kept.load()
     if kept.trouble is not None:
         _log.warning("no policies from an earlier run", reason=kept.trouble)
-    if stored is None:
-        return None
-    return list(_decoded(stored, refusals))
+    return None if stored is None else list(_decoded(stored, refusals))
 
 
 def _decoded(stored: Iterable[tuple[str, bytes]], refusals: Refusals) -> Iterator[PolicyRecord]:

@@ -21,8 +21,9 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import structlog
+from typing_extensions import override
 
-from rgd.app.policies.source import OnSnapshot, ReadOnlyPolicies
+from rgd.app.policies.source import Figures, OnSnapshot, ReadOnlyPolicies
 from rgd.app.policies.stock_topics import SeenTopics
 from rgd.core.buckets.decision import Name
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
@@ -105,14 +106,24 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
         #: True once the start is decided: Pulsar was read or found unreachable, or an
         #: earlier run's policies are in force.
         self.is_settled = stored is not None
-        #: Why Pulsar's policies are not completely in force; None if they are.
-        self.trouble = f"Pulsar was not read yet; in force is {self._in_force}"
+        #: Why Pulsar's policies are not completely in force; None if they are. And why they are not stored.
+        self._unread: str | None = f"Pulsar was not read yet; in force is {self._in_force}"
+        self._unkept: str | None = None
         self._faulty: frozenset[str] = frozenset()
         self._is_down = False
         self._is_slow_logged = self._are_turns_logged = False
         self._seen = SeenTopics()
         #: The names asked for before the last change of policies, which the limiter has forgotten.
         self._asked_before: Sequence[Name] = ()
+
+    @property
+    def trouble(self) -> str | None:  # type: ignore[override]  # read only, as in the protocol
+        """Why the policies may be old, now or after a start; None if they are not."""
+        return "; ".join(filter(None, (self._unread, self._unkept))) or None
+
+    @override
+    def figures(self) -> Figures:
+        return Figures(is_old=self._unread is not None)
 
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
@@ -150,7 +161,7 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
                 await self._take(reading, on_snapshot)
             except Exception:
                 # The result was not stored as known, so the next poll tries again.
-                self.trouble = "internal error: what Pulsar says now could not be put in force"
+                self._unread = "internal error: what Pulsar says now could not be put in force"
                 raise
         self.is_settled = True
 
@@ -166,10 +177,9 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
         if not self._is_stored:
             try:
                 await asyncio.to_thread(self._origins.store.store, reading.policies)
-                self._is_stored = True
+                self._is_stored, self._unkept = True, None
             except OSError as error:
-                unkept = f"they cannot be kept on disk for the next start: {error}"
-                self.trouble = self.trouble or unkept
+                self._unkept = f"they cannot be kept on disk for the next start: {error}"
 
     async def _put_in_force(self, policies: StockPolicies, on_snapshot: OnSnapshot) -> None:
         snapshot, policies_hash = await asyncio.to_thread(_digest, policies)
@@ -208,7 +218,7 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
     def _tell_down(self, error: StockError) -> None:
         if self._is_read:
             self._in_force = "what was read last"
-        self.trouble = f"{error}; in force is {self._in_force}"
+        self._unread = f"{error}; in force is {self._in_force}"
         if not self._is_down:
             self._is_down = True
             _log.warning(
@@ -226,10 +236,11 @@ class PulsarAdminPolicies(ReadOnlyPolicies):
         elif self._faulty and not faults:
             _log.info("all of Pulsar's answers can be used again")
         self._faulty = frozenset(faults)
-        self.trouble = None
-        if faults:
-            first = next(iter(faults.values()))
-            self.trouble = f"{len(faults)} answers cannot be used whole, what was known of the rest stays: {first}"
+        first = next(iter(faults.values()), None)
+        told = (
+            f"{len(faults)} answers cannot be used whole, what was known of the rest stays: {first}"
+        )
+        self._unread = None if first is None else told
 
 
 def snapshot_of(stock: StockPolicies) -> PolicySnapshot:

@@ -75,7 +75,7 @@ class TopicState:
             self.evictions = tuple(
                 one
                 for one in self.evictions
-                if one.subscription in at and at[one.subscription] < one.to
+                if one.source is report.source and at.get(one.subscription, one.to) < one.to
             )
 
     def messages(self) -> tuple[tuple[str, int], ...]:

@@ -60,9 +60,7 @@ async def test_publishes_under_way_at_once_arrive_in_the_order_of_the_calls(
     assert await hear(member, 50) == said
 
 
-async def test_a_message_during_a_join_reaches_the_new_member(
-    exchange: MakeExchange,
-) -> None:
+async def test_a_message_during_a_join_reaches_the_new_member(exchange: MakeExchange) -> None:
     # A broker drops what it cannot send at once, and a subscriber's permits come after it subscribed.
     sender = exchange()
     await sender.open()
@@ -74,9 +72,7 @@ async def test_a_message_during_a_join_reaches_the_new_member(
         await newcomer.close()
 
 
-async def test_a_new_member_receives_only_messages_after_its_join(
-    exchange: MakeExchange,
-) -> None:
+async def test_a_new_member_receives_only_messages_after_its_join(exchange: MakeExchange) -> None:
     early, late = exchange(), exchange()
     await early.open()
     await early.publish(b"before")

@@ -77,7 +77,7 @@ WHOLE_FIRST = [
     b'10\r\n{"group":"gold"}\r\n0\r\n\r\n',
     b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /v1/check?group=gold HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET /v1/check/below/it?group=trial&messages=30&deny=403 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/check/%ff/it?group=trial&messages=30&deny=403&q=100% HTTP/1.1\r\nHost: x\r\n\r\n",
     b"HEAD /v1/check?group=gold&why=%20 HTTP/1.1\r\nHost: x\r\n\r\n",
     b"PATCH /v1/check HTTP/1.1\r\nHost: x\r\nX-Rgd-Group: gold\r\n\r\n",
     b"GET /v1/check HTTP/1.1\r\nHost: x\r\nx-rgd-group: gold\r\nX-RGD-Messages: many\r\n\r\n",

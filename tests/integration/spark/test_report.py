@@ -183,11 +183,7 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
         one["scenario"]: [of["broker"] for of in one["brokers"] if of["starved_s"] >= 39]
         for one in group(summary, "trial")["what_if"]
     }
-    assert starved == {
-        "as logged": [],
-        "policy=pulsar-shipped": ["broker-3"],
-        "quota=gold:200": [],
-    }
+    assert starved == {"as logged": [], "policy=pulsar-shipped": ["broker-3"], "quota=gold:200": []}
 
 
 #: Sorts the groups by what they wanted, least first, and looks for some of them: which are shown, in order.

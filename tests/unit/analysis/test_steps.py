@@ -36,11 +36,7 @@ def steps(logs: Any) -> list[Step]:
 
 
 def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
-    play(
-        tmp_path,
-        (10, 100, [(50, 90), (50, 90)]),
-        (10, 50, [(25, 90), (25, 90)]),
-    )
+    play(tmp_path, (10, 100, [(50, 90), (50, 90)]), (10, 50, [(25, 90), (25, 90)]))
 
     assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0, 100, 50)]
 

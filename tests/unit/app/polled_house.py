@@ -100,6 +100,7 @@ class House:
         )
         self.world = world
         self.counted: list[Eviction] = []
+        self.named: dict[tuple[str, str], Eviction] = {}
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -127,8 +128,15 @@ class House:
 
     async def carry_out(self, *evictions: Eviction) -> None:
         """Have evictions carried out."""
+        self.name(*evictions)
+        await self.carrier.carry_out(
+            self.world, lambda *key: self.named.get(key), self.door.evicted
+        )
+
+    def name(self, *evictions: Eviction) -> None:
+        """Have a check name evictions."""
+        self.named |= {(one.topic, one.subscription): one for one in evictions}
         self.carrier.add(evictions)
-        await self.carrier.carry_out(self.world, self.door.evicted)
 
     def figures(self) -> dict[str, float]:
         return {":".join((one.name, *one.labels)): one.value for one in self.poller.samples()}

@@ -91,6 +91,14 @@ async def test_a_position_is_evicted_once_and_counted_once() -> None:
     assert house.figures()["rgd_backlog_evictions_total:done"] == 2
 
 
+async def test_what_is_not_named_any_more_is_not_evicted() -> None:
+    house = House(World(TOPICS))
+    house.name(eviction(5), eviction(5, topic=TOPICS[1]))
+    del house.named[TOPICS[0], "s1"]
+    await house.carry_out()
+    assert house.world.evicted == [eviction(5, topic=TOPICS[1])]
+
+
 async def test_what_is_old_was_evicted_and_then_whatever_its_age_is_more() -> None:
     house = House(World(TOPICS))
     for before_ms in (1000, None, 2000):
@@ -130,7 +138,7 @@ async def test_a_pushed_topic_is_its_brokers_to_evict() -> None:
 async def test_a_topic_that_moved_is_not_evicted() -> None:
     house = House(World(TOPICS))
     await house.begin()
-    house.carrier.add((eviction(5), eviction(5, topic=TOPICS[1])))
+    house.name(eviction(5), eviction(5, topic=TOPICS[1]))
     house.world.topics = TOPICS[1:]
     await house.poll()
     await house.carry_out()

@@ -1,8 +1,12 @@
-"""The demo's verdict over what loads counted: parts, the first fair round, rounds that say nothing.
+"""The demo's loads after a standstill, and its verdict over what they counted: parts, the first fair round, rounds that say nothing.
 
 Not covered: real loads and daemons (tests/e2e/test_demo.py).
 """
 
+from typing import cast
+
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.load import ASKED_MAX, Load
 from rgd.app.demo.verdict import Tally, judge
 
 QUOTA = 900.0
@@ -39,3 +43,17 @@ def test_a_load_that_is_late_at_first_is_judged_all_the_same() -> None:
     late = tallies([200] * 8, {100: 300})
     verdict = judge("any", QUOTA, late, begin_ms=BEGIN_MS, rounds=ROUNDS)
     assert (verdict.rounds, verdict.ok, verdict.unjudged) == (None, False, 0)
+
+
+async def test_after_a_standstill_a_load_asks_for_as_much_as_one_array_may_have() -> None:
+    asked: list[int] = []
+
+    class Client:
+        async def acquire_all(self, requests: list[object]) -> list[dict[str, object]]:
+            asked.append(len(requests))
+            return [{"granted": True} for _ in requests]
+
+    load = Load(seed=1)
+    load.wanted_per_s = 1000.0
+    await load._tick(cast("DaemonClient", Client()), now_s=60.0, elapsed_s=60.0)
+    assert asked == [ASKED_MAX]

@@ -110,8 +110,11 @@ async def test_without_the_precise_check_no_message_is_read(pulsar: PretendPulsa
     assert [one.message_time_ms for one in found[EU].subscriptions] == [None] * 3
 
 
-async def test_a_message_that_is_gone_leaves_its_time_unknown(pulsar: PretendPulsar) -> None:
-    pulsar.say(PEEK, "", status=404)
+@pytest.mark.parametrize("status", [404, 500], ids=["gone", "unreadable"])
+async def test_a_message_without_a_time_leaves_its_time_unknown(
+    pulsar: PretendPulsar, status: int
+) -> None:
+    pulsar.say(PEEK, "", status=status)
     async with reading(pulsar) as reader:
         await reader.owned()
         found, result = await read(reader, [EU])

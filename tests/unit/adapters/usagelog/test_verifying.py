@@ -64,17 +64,6 @@ def test_what_was_written_is_no_fault(
     assert any("no index" in one for one in found if isinstance(one, Note)) == unindexed
 
 
-def test_what_retention_deletes_from_a_tier_meanwhile_is_no_fault(tmp_path: Path) -> None:
-    world = World(tmp_path / "logs")
-    world.write()
-    uploader = world.uploader(Objects(str(tmp_path / "tier")))
-    uploader.cycle()
-    check = Verification(str(tmp_path / "tier"))
-    uploader.tier.mark(0)
-    uploader.tier.delete(0)
-    assert not any(isinstance(one, Fault) for one in check.findings(lambda _: None))
-
-
 def test_a_segment_that_is_missing_is_found(folder: Path) -> None:
     segments = segments_in(folder)
     segments[2].unlink()
