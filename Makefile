@@ -30,7 +30,7 @@ LIGHT := not pulsar and not spark and not e2e and not slow
 # All others. Tests that share one Apache Pulsar, or one Spark, are one worker's (tests/conftest.py).
 HEAVY := pulsar or spark or e2e or slow
 # Of two cores: many tests wait for rounds, polls, reports of Pulsar and processes, so that two workers leave a third idle.
-WORKERS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help

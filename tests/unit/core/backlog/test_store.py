@@ -19,9 +19,13 @@ def topic(number: int) -> str:
 
 
 def test_a_pushed_report_counts_before_a_polled_one_until_it_is_stale() -> None:
-    house = House()
+    house = House(topics={EU: size_quota(50, EVICT)})
     house.report(POLLED)
+    house.check()
+    assert house.evicts()
     house.report(FULL, at=1)
+    # What was to be evicted is its broker's to evict now, once a check has named it.
+    assert not house.evicts()
     house.report(POLLED, at=181)
     assert house.state().report.source is Source.PUSHED
     house.report(POLLED, at=182)
