@@ -75,7 +75,8 @@ class EvictionCarrier:
 
     def forget(self, topics: Collection[str]) -> None:
         """Drop what waits for topics that are not polled any more."""
-        for table in (self._waiting, self._done):
+        # Most polls lose no topic, and both may be long.
+        for table in (self._waiting, self._done) if topics else ():
             for key in [key for key in table if key[0] in topics]:
                 del table[key]
 
