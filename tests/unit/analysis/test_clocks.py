@@ -117,10 +117,7 @@ def time_of(clocks: Clocks, one: Daemon, place: int) -> float:
     moment = one.true_ms[place]
     clock_ms = int(one.clock(moment))
     record = RoundRecord(
-        Sender(one.broker, one.incarnation),
-        place + 1,
-        1,
-        ended_ns=int(one.local(moment) * 1e6),
+        Sender(one.broker, one.incarnation), place + 1, 1, ended_ns=int(one.local(moment) * 1e6)
     )
     return clocks.time_of(Entry("", 0, clock_ms, b""), record) - NOON_MS
 
