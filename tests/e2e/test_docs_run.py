@@ -40,8 +40,8 @@ with socket.socket() as any_socket:
 _PREAMBLE = """
 set -eo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
-# Repeats a command until it succeeds; the page has a timeout.
-until_ok() {{ until "$@" >/dev/null 2>&1; do sleep 0.1; done; }}
+# Repeats a command until it succeeds, /readyz until the policies table was read; the page has a timeout.
+until_ok() {{ until said=$("$@" 2>&1) && [[ $said != *degraded* ]]; do sleep 0.1; done; }}
 mount -t tmpfs tmpfs {etc} && mkdir {etc}/upper {etc}/work
 mount -t overlay overlay -o lowerdir=/etc,upperdir={etc}/upper,workdir={etc}/work /etc
 """

@@ -83,9 +83,10 @@ class Operator:
                 is_repeated = True
                 self._brokers.rotate()
             except urllib.error.URLError as error:
-                # It was sent on to a broker that has just ended.
+                # It has just ended, or it sent this on to one that has.
                 if not isinstance(error.reason, ConnectionRefusedError):
                     raise
+                self._brokers.rotate()
             time.sleep(REPEAT_S)
         raise TimeoutError(f"{method} {path}: {reason.decode(errors='replace')}")
 

@@ -83,10 +83,7 @@ class SecuredPulsar:
         self.admin("POST", f"namespaces/{namespace}/permissions/{role}", ["produce", "consume"])
         token_file.touch(0o600)
         token_file.write_text(self.token(role))
-        return {
-            "RGD_EXCHANGE__TOKEN_FILE": str(token_file),
-            "RGD_EXCHANGE__TLS_CA": str(self.cert),
-        }
+        return {"RGD_EXCHANGE__TOKEN_FILE": str(token_file), "RGD_EXCHANGE__TLS_CA": str(self.cert)}
 
     def close(self) -> None:
         """End it."""

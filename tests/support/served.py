@@ -57,7 +57,8 @@ def served(folder: Path, groups: str, **settings: str) -> Iterator[str]:
 def _is_ready(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/readyz", timeout=UP_S) as answer:
-            return bool(answer.status == 200)
+            # Degraded while the policies table was not read yet.
+            return b"degraded" not in answer.read()
     except urllib.error.HTTPError as error:
         error.close()
         return False

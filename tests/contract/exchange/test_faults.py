@@ -132,7 +132,7 @@ async def test_nothing_hangs_when_closing_while_the_broker_is_away(
 ) -> None:
     member, table = exchange(), store()
     await member.open()
-    await table.open()
+    await opened(table.open)
     await broker_backend.kill()
     publishing = asyncio.create_task(member.publish(b"nobody hears this"))
     putting = asyncio.create_task(table.put("key", b"value"))
@@ -151,7 +151,7 @@ async def test_nothing_hangs_when_the_broker_does(
 ) -> None:
     member, table = exchange(), store()
     await member.open()
-    await table.open()
+    await opened(table.open)
     async with broker_backend.frozen(), asyncio.timeout(TIMEOUT_S):
         with pytest.raises(ExchangeDown):
             await member.publish(b"nobody hears this")
@@ -204,7 +204,7 @@ async def test_joining_fails_within_its_timeout_and_may_be_tried_again(
     await broker_backend.restart()
     await member.open()
     await hears_itself(member)
-    assert await read(table) == {}
+    assert dict(await opened(table.open)) == {}
 
 
 @on_embedded_only

@@ -73,7 +73,7 @@ def token_file(secured: SecuredPulsar, tmp_path: Path) -> Path:
 
 
 #: How to get in; patient, as a busy Pulsar needs it.
-settings = partial(PulsarSettings, open_timeout_s=10, send_timeout_ms=10_000)
+settings = partial(PulsarSettings, open_timeout_s=30, send_timeout_ms=30_000)
 
 
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])

@@ -25,6 +25,7 @@ from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreacha
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.wire.pulsar_usage import decode_stock_report
+from tests.support.exchanges import opened
 from tests.support.pulsar_operator import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -174,7 +175,7 @@ class Neighbourhood:
                 await daemon.start()
                 client = DaemonClient(daemon.base)
                 self.clients[daemon.name] = await stack.enter_async_context(client)
-            await self._topic.open()
+            await opened(self._topic.open)
             stack.push_async_callback(self._topic.close)
             self._stack = stack.pop_all()
         self._tasks.append(asyncio.create_task(self._count_reports()))
