@@ -6,7 +6,7 @@ from typing import Final
 
 #: Unicode's categories of characters that a terminal acts on instead of showing them.
 _CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]+@")
+_URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/\s]*@")
 
 
 def cut(text: str, chars_max: int) -> str:

@@ -64,11 +64,7 @@ class Chart:
 
 
 def draw(
-    plotted: Plotted,
-    *,
-    window_ms: int,
-    steps: Sequence[tuple[int, str]],
-    coloured: Sequence[str],
+    plotted: Plotted, *, window_ms: int, steps: Sequence[tuple[int, str]], coloured: Sequence[str]
 ) -> Chart:
     """Draw one dimension.
 

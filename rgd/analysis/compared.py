@@ -10,10 +10,7 @@ from rgd.analysis.findings import Finding
 #: What is shown of both ranges.
 _PAIRS: Final = (*map(wording.rate, ("wanted", "admitted")), wording.LOWEST_MEAN, wording.STARVED)
 #: Headings of the table; `rows` gives the cells. The first three are words.
-COLUMNS: Final = (
-    *wording.NAMES,
-    *(name for heading, _, _ in _PAIRS for name in (heading, "then")),
-)
+COLUMNS: Final = (*wording.NAMES, *(name for heading, _, _ in _PAIRS for name in (heading, "then")))
 
 #: What is kept of a finding about the other range.
 _KEYS: Final = (

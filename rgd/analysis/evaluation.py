@@ -85,13 +85,14 @@ class Evaluator:
 
 def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[slice]:
     """Which groups are replayed together: a scenario may have many more brokers than the log."""
-    first = rows = 0
+    first = longest = brokers = 0
     for place, windows in enumerate(groups):
-        more = len(windows.start_ms) * (scenario.brokers or len(windows.brokers))
-        if rows and rows + more > REPLAYED_ROWS_MAX:
+        longest = max(longest, len(windows.start_ms))
+        brokers += scenario.brokers or len(windows.brokers)
+        if place > first and longest * brokers > REPLAYED_ROWS_MAX:
             yield slice(first, place)
-            first, rows = place, 0
-        rows += more
+            first, longest = place, len(windows.start_ms)
+            brokers = scenario.brokers or len(windows.brokers)
     yield slice(first, len(groups))
 
 

@@ -16,7 +16,7 @@ from rgd.analysis.asked import Asked, check_named, near
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.discovery import Segment
-from rgd.analysis.headers import Sampling, logged_rounds, round_length_ms
+from rgd.analysis.headers import SAMPLE_LENGTH, Sampling, logged_rounds, round_length_ms
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.packets import Packet, joined, opened, packed, packet_of, unpacked
 from rgd.analysis.schema import HEADERS, arrow
@@ -82,10 +82,22 @@ class Job:
         Raises:
             NothingLogged: they know none of the groups that are asked about.
         """
+        sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
+        headers = self._headers(context, sampling)
+        while not headers.num_rows and sampling.period > SAMPLE_LENGTH:
+            # The range is short, and none of its records is of the sample.
+            sampling = Sampling(max(SAMPLE_LENGTH, sampling.period // 8))
+            headers = self._headers(context, sampling)
+        round_ms = round_length_ms(headers)
+        rounds = logged_rounds(headers, sampling, round_ms)
+        clocks = align_clocks(headers, round_ms)
+        return Timing(clocks.as_stamped() if self.has_lake else clocks, round_ms, rounds)
+
+    def _headers(self, context: "SparkContext", sampling: Sampling) -> Any:
+        """A `pyarrow.Table` of `schema.HEADERS`."""
         import pyarrow as pa
 
         job = self
-        sampling = Sampling.of(sum(segment.log_bytes for segment in self.segments))
 
         def read(segments: Iterable[Segment]) -> Iterator[bytes | set[str]]:
             from rgd.analysis import lake_reader
@@ -105,11 +117,7 @@ class Job:
         made = self._segments(context).mapPartitions(read).collect()
         check_named(self.asked, set().union(*(one for one in made if isinstance(one, set))))
         packets = [opened(one) for one in made if isinstance(one, bytes)]
-        headers = pa.concat_tables([arrow(HEADERS).empty_table(), *packets])
-        round_ms = round_length_ms(headers)
-        rounds = logged_rounds(headers, sampling, round_ms)
-        clocks = align_clocks(headers, round_ms)
-        return Timing(clocks.as_stamped() if self.has_lake else clocks, round_ms, rounds)
+        return pa.concat_tables([arrow(HEADERS).empty_table(), *packets])
 
     def evaluate(
         self, context: "SparkContext", timing: Timing, window_ms: int, windows: str | None

@@ -84,12 +84,10 @@ class _Pace:
 
 
 def _changes(windows: GroupWindows) -> tuple[tuple[int, str], ...]:
-    """When which policy came into force."""
+    """In which of its windows which policy came into force."""
     policies = windows.policy
     return tuple(
-        (0 if at == 0 else int(windows.start_ms[at]), policy)
-        for at, policy in enumerate(policies)
-        if at == 0 or policy != policies[at - 1]
+        (at, policy) for at, policy in enumerate(policies) if at == 0 or policy != policies[at - 1]
     )
 
 
@@ -182,17 +180,22 @@ def _milli(rates: Floats) -> Ints:
 
 
 def _replay(groups: Sequence[tuple[GroupWindows, Uneven]], pace: _Pace) -> list[GroupWindows]:
-    """Replay groups with equally many brokers and the same policies at the same times."""
+    """Replay groups with equally many brokers and the same policies in their windows of the same number.
+
+    Each has its own windows one after the other, whenever they were, so it has what it has alone (but that the rounds
+    of a window end once the shares of all have settled).
+    """
     changed = [windows for windows, _ in groups]
-    starts = np.unique(np.concatenate([windows.start_ms for windows in changed]))
-    at = [np.searchsorted(starts, windows.start_ms) for windows in changed]
-    # A group without a window keeps its quota and weights, and wants nothing.
-    last = [np.maximum(np.searchsorted(one, np.arange(len(starts)), "right") - 1, 0) for one in at]
-    shape = (len(starts), len(groups), len(changed[0].brokers), len(DIMENSIONS))
+    longest = max(changed, key=lambda windows: len(windows.start_ms))
+    windows_in = np.arange(len(longest.start_ms))
+    # One that has no more windows keeps its quota and weights, and wants nothing.
+    last = [np.minimum(windows_in, len(windows.start_ms) - 1) for windows in changed]
+    shape = (len(windows_in), len(groups), len(longest.brokers), len(DIMENSIONS))
     demand, share = Uneven.nothing(shape), np.zeros(shape)
     for place, (windows, wanted) in enumerate(groups):
-        demand.put((at[place], place), wanted)
-        share[at[place], place] = _milli_of(windows, "share")
+        own = windows_in[: len(windows.start_ms)]
+        demand.put((own, place), wanted)
+        share[own, place] = _milli_of(windows, "share")
     quota = np.stack(
         [
             np.stack([_milli(one.rates[of].quota)[before] for of in DIMENSIONS], axis=-1)
@@ -203,11 +206,11 @@ def _replay(groups: Sequence[tuple[GroupWindows, Uneven]], pace: _Pace) -> list[
     weight = np.stack(
         [one.weight[before] for one, before in zip(changed, last, strict=True)], axis=1
     )
-    policies = [changed[0].policy[place] for place in last[0].tolist()]
-    admitted = _run(demand, share, quota, weight, policies, pace=pace)
+    admitted = _run(demand, share, quota, weight, longest.policy, pace=pace)
     return [
-        _as_windows(windows, admitted[one, place], share[one, place])
-        for place, (windows, one) in enumerate(zip(changed, at, strict=True))
+        _as_windows(windows, admitted[:end, place], share[:end, place])
+        for place, windows in enumerate(changed)
+        for end in (len(windows.start_ms),)
     ]
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rgd.analysis import compared, figures, output, what_if_wording, window_tables, wording
 from rgd.analysis.asked import ALWAYS, EVERYTHING, Asked, check_found
 from rgd.analysis.discovery import Segment, find_segments, segments_within
+from rgd.analysis.errors import NothingLogged
 from rgd.analysis.findings import worst_first
 from rgd.analysis.jobs import Job, Results, Timing
 from rgd.analysis.log_facts import LogFacts, check_rows, gather
@@ -170,7 +171,7 @@ def _then(
     """The findings of the time range to compare with, by windows of the same length.
 
     Raises:
-        NothingLogged: there is no usage in it.
+        NothingLogged: there is no usage in it; no findings if groups or tenants are asked about.
     """
     assert job.asked.compare is not None
     within = job.asked.compare
@@ -179,9 +180,15 @@ def _then(
     other = replace(job, segments=tuple(segments), asked=asked)
     if not segments:
         check_rows([], within)
-    timing = other.compare_clocks(spark)
-    results = other.evaluate(spark, timing, window_ms, None)
-    check_usage(results, asked)
+    try:
+        timing = other.compare_clocks(spark)
+        results = other.evaluate(spark, timing, window_ms, None)
+        check_usage(results, asked)
+    except NothingLogged:
+        # A group or tenant that the range does not know has null there.
+        if not (asked.groups or asked.tenants):
+            raise
+        return []
     return results.findings
 
 

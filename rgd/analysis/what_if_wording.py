@@ -54,10 +54,7 @@ def _by_scenario(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Findin
     """What was logged, then each scenario, of all groups."""
     yield LOGGED, list(findings)
     for at, one in enumerate(findings[0]["what_if"]):
-        yield (
-            one["scenario"],
-            [{**finding, **finding["what_if"][at]} for finding in findings],
-        )
+        yield (one["scenario"], [{**finding, **finding["what_if"][at]} for finding in findings])
 
 
 def _sums(findings: Sequence[Finding], wanted: float, dimension: str) -> tuple[str, ...]:

@@ -5,16 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from rgd.analysis import log_wording
-from rgd.analysis.figures import (
-    NOTHING,
-    amount,
-    clock,
-    moment,
-    percent,
-    ratio,
-    span,
-    times,
-)
+from rgd.analysis.figures import NOTHING, amount, clock, moment, percent, ratio, span, times
 from rgd.analysis.findings import STARVED_BELOW, Finding, worst_first
 from rgd.analysis.log_facts import LogFacts
 from rgd.text import count

@@ -21,6 +21,7 @@ import typer
 
 from rgd.cli.options import taking
 from rgd.errors import ConfigError, Fault, RgdError
+from rgd.text import without_credentials
 
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient
@@ -101,9 +102,7 @@ class Door:
         import asyncio
 
         if not self.url.startswith(SCHEMES):
-            expected = (
-                f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {self.url}"
-            )
+            expected = f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {without_credentials(self.url)}"
             raise ConfigError(Fault(SOURCE, "--url", expected))
         return asyncio.run(self._ask(calls, self._token(), self._tls() or trust))
 

@@ -12,13 +12,11 @@ from rgd.text import count, printable
 
 def convert(
     logs: Annotated[
-        list[str],
-        typer.Argument(metavar="LOG...", help="Log folders, segment files or tier URLs."),
+        list[str], typer.Argument(metavar="LOG...", help="Log folders, segment files or tier URLs.")
     ],
     *,
     out: Annotated[
-        str,
-        typer.Option(metavar="LAKE", help="A folder or an s3:// URL; what is new is added."),
+        str, typer.Option(metavar="LAKE", help="A folder or an s3:// URL; what is new is added.")
     ],
     master: Master = None,
     from_time: Annotated[

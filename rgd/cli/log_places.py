@@ -193,7 +193,8 @@ def read_time(text: str, option: str = "--time") -> int:
     Raises:
         ConfigError: it is none.
     """
-    if text.isascii() and text.isdecimal() and len(text) <= TIME_DIGITS_MAX:
+    # Eight digits are a date: as ms they would be a few hours of 1970.
+    if text.isascii() and text.isdecimal() and len(text) <= TIME_DIGITS_MAX and len(text) != 8:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

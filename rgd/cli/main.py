@@ -7,6 +7,7 @@ standard error and never a traceback. Any other exception is a bug, and its trac
 A new command is a module beside this one, one line below, and an example in `rgd.cli.examples`.
 """
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -77,6 +78,9 @@ def commands() -> TyperGroup:
 def run() -> None:
     """Run the command that `sys.argv` names, and exit the process."""
     _open_missing_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names and bars may have letters that the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
     is_reported = False
     stdout = sys.stdout
     try:

@@ -117,7 +117,7 @@ def _tls(settings: ClientSettings) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cafile=settings.tls_ca)
         if settings.tls_cert is not None:
-            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+            context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
     except OSError as error:
         # An SSLError, which says what is wrong with the file, is an OSError too.
         raise BadSetting(

@@ -19,17 +19,7 @@ from typing import Any, Final
 
 from rgd.config.document import Document, parse_document, read_content
 from rgd.config.faults import KeyPath, shown
-from rgd.config.group_entries import (
-    Read,
-    by_name,
-    choice,
-    filled,
-    flag,
-    made,
-    part,
-    rate,
-    whole,
-)
+from rgd.config.group_entries import Read, by_name, choice, filled, flag, made, part, rate, whole
 from rgd.core.policies.model import (
     Attachments,
     BacklogAction,
@@ -44,12 +34,7 @@ from rgd.core.policies.model import (
     SharePolicyName,
     TopicSplit,
 )
-from rgd.core.policies.names import (
-    check_entity,
-    check_subscription,
-    parse_namespace,
-    parse_topic,
-)
+from rgd.core.policies.names import check_entity, check_subscription, parse_namespace, parse_topic
 from rgd.core.policies.snapshot import PolicySnapshot
 
 #: The keys at the top of a groups file; `rgd validate` distinguishes it from a settings file by them.

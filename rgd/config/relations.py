@@ -58,6 +58,11 @@ GUARDED: Final = Relation(
 
 RELATIONS: Final = (
     Relation(
+        ("http.listen", "http.probe_listen"),
+        lambda listen, probes: listen != probes or split_address(listen)[1] == 0,
+        "expected another address as http.probe_listen than as http.listen",
+    ),
+    Relation(
         ("exchange.min_interval_ms", "exchange.round_ms"),
         lambda interval_ms, round_ms: interval_ms <= round_ms,
         "expected exchange.min_interval_ms of at most exchange.round_ms",

@@ -10,13 +10,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.gate import looks
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.views.backlog import size_bytes
-from rgd.views.live_model import (
-    BacklogsView,
-    BlockedTopicView,
-    GoneView,
-    MembersView,
-    MemberView,
-)
+from rgd.views.live_model import BacklogsView, BlockedTopicView, GoneView, MembersView, MemberView
 from rgd.views.members import broker_views
 
 #: Members and blocked topics that are shown; all are counted.

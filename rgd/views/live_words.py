@@ -8,13 +8,7 @@ from typing import Final
 
 from rgd.core.units import Dimension
 from rgd.text import count, show
-from rgd.views.live_model import (
-    BacklogsView,
-    MembersView,
-    PressuresView,
-    PressureView,
-    VerdictView,
-)
+from rgd.views.live_model import BacklogsView, MembersView, PressuresView, PressureView, VerdictView
 
 #: A broker that is granted less of its fair part than this is starved, as in the report.
 STARVED_BELOW: Final = 0.5

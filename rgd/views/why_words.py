@@ -50,8 +50,8 @@ def verdict(view: _Json) -> str:
         return f"no limit applies to {name}: it is in no group and has none of its own"
     if view["limited_by"] is not None and view["limited_by"]["level"] == "backlog":
         return f"{name} is {_blocked_words(view)}"
-    blocking = next((level for level in view["levels"] if level["blocked"]), None)
-    if blocking is not None and not blocking["shadow"]:
+    blocking = next((level for level in view["levels"] if _blocks(level)), None)
+    if blocking is not None:
         return f"{name} is blocked by group {blocking['group']}: nothing passes"
     limit = view["limited_by"]
     if limit is None:
@@ -69,6 +69,10 @@ def verdict(view: _Json) -> str:
     )
     figures = ", ".join(_rate_words(level, limit["dimension"]))
     return f"{name} is limited by {_title(level)} ({limit['dimension']}): {figures}"
+
+
+def _blocks(level: _Json) -> bool:
+    return bool(level["blocked"]) and not level["shadow"]
 
 
 def details(view: _Json) -> Iterator[str]:
@@ -89,7 +93,7 @@ def details(view: _Json) -> Iterator[str]:
     yield from _blocked_lately(view)
     yield from _throttled(view["throttled"])
     waits = [level["retry_after_ms"] for level in view["levels"]]
-    if any(waits):
+    if any(waits) and not any(map(_blocks, view["levels"])):
         yield f"one message more is granted in {max(waits):,} ms, if nobody takes it before"
 
 
@@ -193,17 +197,20 @@ def _blocked_words(view: _Json) -> str:
     """Why publishing is blocked by the backlog, and until when at least."""
     backlog = view["backlog"]
     blocked = backlog["blocked"]
-    if blocked["quota_type"] == "size":
+    is_size = blocked["quota_type"] == "size"
+    limit = backlog["limit_size" if is_size else "limit_time"]
+    if limit < (0 if is_size else 1):
+        # The limit is the one in force, and the last check was under another.
+        why = "its backlog exceeded a quota that was removed"
+    elif is_size:
         size = show(backlog["size_bytes"], is_bytes=True)
-        over = f"{size} of {show(backlog['limit_size'], is_bytes=True)} (size)"
+        why = f"its backlog exceeds its quota, {size} of {show(limit, is_bytes=True)} (size)"
     else:
-        oldest = backlog["oldest"]
-        over = f"{oldest['age_s']:,} s of {backlog['limit_time']:,} s (time)"
+        why = (
+            f"its backlog exceeds its quota, {backlog['oldest']['age_s']:,} s of {limit:,} s (time)"
+        )
     what = "held" if blocked["held"] else "refused"
-    return (
-        f"{what}: its backlog exceeds its quota, {over}; "
-        f"the next check is in {blocked['retry_after_ms'] / 1000:.0f} s"
-    )
+    return f"{what}: {why}; the next check is in {blocked['retry_after_ms'] / 1000:.0f} s"
 
 
 def _backlog_words(view: _Json) -> Iterator[str]:

@@ -67,10 +67,7 @@ def test_the_daemon_and_the_report_run_from_what_the_dockerfile_makes(
 
 def environment(image: Built, home: Path) -> dict[str, str]:
     path = image.environ["PATH"].replace("/opt/", f"{image.root}/opt/")
-    return image.environ | {
-        "PATH": path.replace("$PATH", os.environ["PATH"]),
-        "HOME": str(home),
-    }
+    return image.environ | {"PATH": path.replace("$PATH", os.environ["PATH"]), "HOME": str(home)}
 
 
 def run(

@@ -126,9 +126,7 @@ def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_
 
 @pytest.mark.slow
 @given(
-    rate=st.integers(10, 2000),
-    phase_ns=st.integers(0, NS_PER_S),
-    window_ms=st.integers(500, 2000),
+    rate=st.integers(10, 2000), phase_ns=st.integers(0, NS_PER_S), window_ms=st.integers(500, 2000)
 )
 def test_evenly_spaced_callers_are_measured_exactly(
     rate: int, phase_ns: int, window_ms: int

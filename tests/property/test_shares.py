@@ -152,10 +152,7 @@ def test_apportioning_is_exact_and_no_part_is_a_whole_unit_off(
 
 
 @given(
-    policy=st.sampled_from(list(USAGE_POLICIES)),
-    quota=QUOTAS,
-    rows=rows_of(),
-    floor_ppm=FLOORS_PPM,
+    policy=st.sampled_from(list(USAGE_POLICIES)), quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM
 )
 def test_pips_policies_share_each_dimension_by_itself(
     policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int

@@ -239,7 +239,7 @@ def _trust(settings: PulsarSettings) -> ssl.SSLContext:
     try:
         trust = ssl.create_default_context(cafile=cafile)
         if cert is not None:
-            trust.load_cert_chain(cert, key)
+            trust.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as exc:
         raise ExchangeDown(
             f"{cafile}, {cert}: {exc}; check exchange.tls_ca, tls_cert and tls_key"

@@ -19,6 +19,7 @@ import msgspec
 
 from rgd.core.policies.names import namespace_of_topic
 from rgd.errors import RgdError
+from rgd.text import without_credentials
 
 #: Longest that one call may take.
 CALL_TIMEOUT_S: Final = 5.0
@@ -70,10 +71,10 @@ class DaemonClient:
         self, base: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
         self._tls = tls
-        self._told = base.rstrip("/")
-        self._unix_socket = self._told.removeprefix(UNIX) if base.startswith(UNIX) else None
+        self._told = without_credentials(base := base.rstrip("/"))
+        self._unix_socket = base.removeprefix(UNIX) if base.startswith(UNIX) else None
         #: Nobody resolves the host of a unix socket, but HTTP wants one.
-        self._base = "http://localhost" if self._unix_socket else self._told
+        self._base = "http://localhost" if self._unix_socket else base
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"

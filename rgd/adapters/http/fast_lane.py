@@ -117,7 +117,8 @@ class Lane(Connection):
             self._needed_bytes = UNKNOWN_LENGTH
             self._linger()
             return None
-        if not head.is_probe and (beyond := self._beyond()) is not None:
+        beyond = None if self.admission is None else self.admission.beyond
+        if beyond is not None and not head.is_probe:
             self._bounds.connections.refused[beyond] += 1
             head.refuse(too_many(beyond))
         if len(head_bytes) <= HEAD_KEPT_BYTES and len(head.headers) <= HEAD_KEPT_HEADERS:

@@ -63,10 +63,6 @@ class Guarded(asyncio.Protocol):
     def _is_tls(self) -> bool:
         return self._transport.get_extra_info("sslcontext") is not None
 
-    def _beyond(self) -> Refused | None:
-        """The limit that it is beyond, so that it may ask for probes only."""
-        return None if self.admission is None else self.admission.beyond
-
     def _head_began(self) -> None:
         """A part of a request head is there. Idempotent."""
         if self._head_timer is None:

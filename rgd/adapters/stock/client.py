@@ -196,7 +196,7 @@ class StockClient:
             return True
         trust = ssl.create_default_context(cafile=self._ca_file)
         if self._cert_file is not None:
-            trust.load_cert_chain(self._cert_file, self._key_file)
+            trust.load_cert_chain(self._cert_file, self._key_file, password="")
         return trust
 
     async def _reply(self, call: "_Call") -> "_Reply":

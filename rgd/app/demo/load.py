@@ -26,7 +26,8 @@ LATE_S: Final = 0.1
 #: What one array may have (`http.batch_max`); after a standstill the rest is given up.
 ASKED_MAX: Final = 1000
 TOPICS: Final = 50
-MESSAGE_BYTES: Final = 512
+#: What each message is asked for with, beside its topic and attempt.
+_ASKED: Final = {"tenant": NAMESPACE[0], "namespace": NAMESPACE[1], "bytes": 512}
 #: A refused message is given up after so many tries.
 ATTEMPTS_MAX: Final = 4
 #: Refused messages that wait for their next try; more are given up.
@@ -88,7 +89,7 @@ class Load:
 
     async def _ask(self, client: DaemonClient, asks: list[tuple[str, int]]) -> int:
         """Ask for messages; how many were admitted."""
-        requests = [_request(topic, attempt) for topic, attempt in asks]
+        requests = [_ASKED | {"topic": topic, "attempt": attempt} for topic, attempt in asks]
         try:
             if len(requests) == 1:
                 answers = [await client.acquire(requests[0])]
@@ -101,23 +102,11 @@ class Load:
         for (topic, attempt), answer in zip(asks, answers, strict=True):
             if not answer["granted"]:
                 refused += 1
-                self._try_later(topic, attempt, now_s, answer["retry_after_ms"] / 1000)
+                if attempt < ATTEMPTS_MAX and len(self._waiting) < WAITING_MAX:
+                    wait_s = answer["retry_after_ms"] / 1000 * 2 ** (attempt - 1)
+                    due_s = now_s + wait_s * self._dice.uniform(1.0, 1.2)
+                    heapq.heappush(self._waiting, (due_s, next(self._order), topic, attempt + 1))
         return len(asks) - refused
-
-    def _try_later(self, topic: str, attempt: int, now_s: float, wait_s: float) -> None:
-        if attempt < ATTEMPTS_MAX and len(self._waiting) < WAITING_MAX:
-            due_s = now_s + wait_s * 2 ** (attempt - 1) * self._dice.uniform(1.0, 1.2)
-            heapq.heappush(self._waiting, (due_s, next(self._order), topic, attempt + 1))
-
-
-def _request(topic: str, attempt: int) -> dict[str, object]:
-    return {
-        "tenant": NAMESPACE[0],
-        "namespace": NAMESPACE[1],
-        "topic": topic,
-        "bytes": MESSAGE_BYTES,
-        "attempt": attempt,
-    }
 
 
 def _ms(seconds: float) -> int:

@@ -3,6 +3,7 @@
 import re
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -98,9 +99,10 @@ def _look_at_times(report: Report, setting: str, file: Path) -> None:
 def validities(pem: bytes) -> Iterator[tuple[datetime, datetime]]:
     """From when until when each certificate of a PEM file is valid."""
     for text in _PEM.findall(pem.decode("ascii", "replace")):
-        found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(text))
-        if found is not None:
-            yield _time(found[1]), _time(found[2])
+        # What is damaged is none.
+        with suppress(ValueError):
+            if found := _VALIDITY.search(ssl.PEM_cert_to_DER_cert(text)):
+                yield _time(found[1]), _time(found[2])
 
 
 def _time(der: bytes) -> datetime:

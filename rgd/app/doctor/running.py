@@ -57,12 +57,13 @@ async def look(client: DaemonClient) -> Seen:
     try:
         async with asyncio.timeout(DAEMON_S):
             readiness = await client.readiness()
-            try:
-                return Seen(readiness, await client.brokers())
-            except DaemonRefused:
-                return Seen(readiness, None)
     except TimeoutError as error:
         raise DaemonUnreachable(f"no answer within {DAEMON_S:g} s") from error
+    try:
+        async with asyncio.timeout(DAEMON_S):
+            return Seen(readiness, await client.brokers())
+    except (DaemonRefused, DaemonUnreachable, TimeoutError):
+        return Seen(readiness, None)
 
 
 async def daemon(report: Report, settings: Settings) -> None:
@@ -86,7 +87,7 @@ async def daemon(report: Report, settings: Settings) -> None:
         )
     if seen.brokers is None:
         report.warning(
-            "it does not show its peers there; give a token of scope read with --token-file, or --url and --tls-ca"
+            "it does not show its peers there, or not in time; give a token of scope read with --token-file, or --url and --tls-ca"
         )
         return
     names = ", ".join(f"{one['broker']} ({one['age_s']:.1f} s)" for one in seen.brokers)

@@ -34,10 +34,7 @@ pulsar_log.log.info("%s: works again", "topic")
 
 async def _run(*arguments: str | Path) -> tuple[int | None, bytes]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     async with asyncio.timeout(TIMEOUT_S):
         printed, _ = await process.communicate()

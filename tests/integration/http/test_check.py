@@ -101,10 +101,7 @@ async def test_neighbouring_paths_are_no_check(door: Door) -> None:
     ("said", "reason"),
     [
         # A gateway that adds its header beside its caller's.
-        (
-            b"X-Rgd-Messages: 0\r\nx-rgd-messages: 5",
-            "X-Rgd-Messages: expected once, got it twice",
-        ),
+        (b"X-Rgd-Messages: 0\r\nx-rgd-messages: 5", "X-Rgd-Messages: expected once, got it twice"),
         (
             b"X-Rgd-Messages: \xff",
             f"messages: expected an integer from 0 to {(1 << 63) - 1}, got other bytes",

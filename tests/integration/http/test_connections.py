@@ -96,10 +96,7 @@ async def all_busy(settings: HttpSettings, source: str = "127.0.0.1") -> AsyncIt
 
 
 async def test_idle_sockets_shut_out_neither_probes_nor_callers() -> None:
-    async with (
-        open_door(HttpSettings(port=0, connections_max=8)) as door,
-        connections(door, 200),
-    ):
+    async with open_door(HttpSettings(port=0, connections_max=8)) as door, connections(door, 200):
         assert (await ask(door, HEALTH)).status == 200
         assert (await ask(door, ACQUIRE)).status == 200
         assert figure(door, "rgd_http_connections") <= 8

@@ -65,10 +65,7 @@ async def test_only_the_two_settings_are_there(door: Door) -> None:
         ("DELETE", f"{ROOT}/clusterName", "delete"),
     ):
         refused = await door.call(method, path)
-        assert (refused.status, refused.reason) == (
-            412,
-            f"Can't {word} non-dynamic configuration",
-        )
+        assert (refused.status, refused.reason) == (412, f"Can't {word} non-dynamic configuration")
 
 
 @pytest.mark.parametrize("value", ["many", "1.5", "2147483648", "%20"])

@@ -155,8 +155,7 @@ def run(sequences: Sequence[Sequence[bytes]], tokens: Tokens = Tokens()) -> list
 @pytest.mark.slow
 @settings(max_examples=12)
 @given(
-    st.lists(st.sampled_from(WHOLE_FIRST), max_size=6),
-    st.lists(st.integers(0, 1000), max_size=5),
+    st.lists(st.sampled_from(WHOLE_FIRST), max_size=6), st.lists(st.integers(0, 1000), max_size=5)
 )
 def test_the_same_answers_however_the_bytes_are_torn(
     requests: list[bytes], cuts: list[int]
@@ -265,9 +264,7 @@ async def test_a_change_goes_on_without_the_client_that_asked_for_it(
 
 
 @SERVERS
-async def test_a_read_ends_with_the_client_that_asked_for_it(
-    server_type: type[HttpServer],
-) -> None:
+async def test_a_read_ends_with_the_client_that_asked_for_it(server_type: type[HttpServer]) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def hanging(_accept: str) -> tuple[bytes, str]:

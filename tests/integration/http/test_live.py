@@ -147,10 +147,7 @@ async def test_a_stream_that_nobody_reads_is_closed_and_others_go_on(
 ) -> None:
     # So long that who reads is not taken for one who does not, if the machine stands still for some seconds.
     http: dict[str, Any] = {"server_type": server_type, "answer_timeout_s": 4}
-    with (
-        running_daemon(tmp_path, SNAPSHOT, **http) as running,
-        closing(socket.socket()) as silent,
-    ):
+    with running_daemon(tmp_path, SNAPSHOT, **http) as running, closing(socket.socket()) as silent:
         address = urlsplit(running.url)
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         silent.connect((address.hostname, address.port))

@@ -43,10 +43,7 @@ BROKERS_A_GROUP: Final = 5
 #: Lines of Python between two rests: some 20 ms at most.
 LINES_MAX: Final = 60_000
 #: What passes over all names once, some 10 ms.
-ALL_NAMES: Final = {
-    "/admin/v2/tenants": 110_000,
-    "/admin/v2/namespaces/{tenant}": 110_000,
-}
+ALL_NAMES: Final = {"/admin/v2/tenants": 110_000, "/admin/v2/namespaces/{tenant}": 110_000}
 
 PARTS: Final = {
     "group": "group-00007",

@@ -162,10 +162,7 @@ EXPECTED = {
 async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon: str) -> None:
     assert queries().keys() == EXPECTED.keys()
     await push_backlogs(daemon)
-    async with (
-        running_prometheus(tmp_path, daemon) as prometheus,
-        DaemonClient(daemon) as client,
-    ):
+    async with running_prometheus(tmp_path, daemon) as prometheus, DaemonClient(daemon) as client:
         told: dict[str, set[str]] = {}
         try:
             async with asyncio.timeout(SOON_S):

@@ -33,10 +33,11 @@ def pieces(tmp_path: Path, read_logs: ReadLogs) -> pa.Table:
         maker = LogMaker(tmp_path / str(broker), f"broker-{broker}")
         for number in range(20):
             wanted = 20 + 10 * broker + number
+            # Some begin late, and some are idle in between.
             usages = [
                 Usage(f"group-{n}", 10 * (broker + 1), wanted, quota=30 + n, quota_bytes=5000)
                 for n in range(12)
-                if broker <= n % 3
+                if broker <= n % 3 and (n < 6 or number > 12 or number % n == 0)
             ]
             maker.round(*usages)
         maker.close()

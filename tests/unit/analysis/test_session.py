@@ -76,9 +76,7 @@ def test_no_java_at_all_stops_a_report_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_install_without_the_extra_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_install_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_spec(name: str) -> ModuleSpec | None:
         return None if name == "pyspark" else importlib.util.find_spec(name)
 

@@ -29,7 +29,7 @@ def logger(events: RecentEvents) -> Any:
 
 def test_events_are_kept_with_what_they_mean_and_without_secrets() -> None:
     events = RecentEvents()
-    logger(events).warning("isolated", broker="b1", token="s3cret")
+    logger(events).warning("isolated", broker="b1", token="s3cret", url="http://u:s3@cret@b2/x@y")
     logger(events).info("nobody knows this", size="x" * 1000)
     known, other = events.all()
     assert (known.number, known.level, known.code, known.runbook) == (
@@ -38,7 +38,7 @@ def test_events_are_kept_with_what_they_mean_and_without_secrets() -> None:
         "isolated",
         "RgdIsolated",
     )
-    assert known.details == "broker=b1, token=[redacted]"
+    assert known.details == "broker=b1, token=[redacted], url=http://[redacted]@b2/x@y"
     assert known.meaning
     assert known.do
     assert (other.code, other.meaning, len(other.details)) == ("library", "", DETAILS_CHARS_MAX + 3)

@@ -124,6 +124,12 @@ def key_does_not_fit(sound: Path, patch: pytest.MonkeyPatch) -> Iterator[Broken]
     yield {"HTTP__TLS_KEY": make_certificate(other)[1]}
 
 
+def certificate_is_damaged(sound: Path, patch: pytest.MonkeyPatch) -> Iterator[Broken]:
+    authority = sound / "ca.pem"
+    authority.write_bytes(make_certificate(sound)[0].read_bytes().replace(b"MII", b"MI"))
+    yield {"EXCHANGE__ADMIN_CA_FILE": authority}
+
+
 def tokens_are_open_to_all(sound: Path, patch: pytest.MonkeyPatch) -> Iterator[Broken]:
     (sound / "tokens.yaml").chmod(0o644)
     yield {}
@@ -169,6 +175,7 @@ FAULTS: tuple[tuple[Fault, str, str, str], ...] = (
     (setting_is_misspelt, "settings", "RGD_HTTP__LISTN", "RGD_HTTP__LISTEN"),
     (certificate_expired, "certificates", "expired on", "replace it"),
     (key_does_not_fit, "certificates", "key values mismatch", "expected a PEM certificate and its key"),
+    (certificate_is_damaged, "certificates", "exchange.admin_ca_file", "expected PEM certificates"),
     (tokens_are_open_to_all, "tokens", "0644", "chmod"),
     (token_for_pulsar_is_missing, "tokens", "exchange.token_file", "expected a file that can be read"),
     (exchange_is_away, "exchange", "at pulsar://127.0.0.1:1: ", "check that a Pulsar broker listens there"),

@@ -11,6 +11,7 @@ import pytest
 from rgd.adapters.usagelog.files import FolderLock
 from rgd.adapters.usagelog.inspecting import segments_at
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.cli.log_places import read_time
 from rgd.wire.segment import SegmentReader, Stored
 from tests.support.tiers import S3Server, s3_environment
 from tests.unit.adapters.usagelog.logs import T0, payload_of, pendings, segments_in, write_log
@@ -205,6 +206,11 @@ def test_a_bucket_that_is_not_there_is_reported(
             done = rgd("log", command, "s3://no-such-bucket/p")
             assert done.code == 1
             assert done.err.count("s3://no-such-bucket/p: there is no such bucket") == 1
+
+
+def test_eight_digits_are_a_date() -> None:
+    assert read_time("20261122") == read_time("2026-11-22") == 1_795_305_600_000
+    assert read_time("1795305600000") == 1_795_305_600_000
 
 
 def test_seeking_wants_one_log(rgd: Rgd, folder: Path) -> None:

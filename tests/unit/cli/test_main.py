@@ -105,6 +105,16 @@ def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     )
 
 
+def test_a_letter_that_the_output_cannot_encode_is_escaped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    (tmp_path / "grün.yaml").write_text("groups: {}\n")
+    done = process("validate", str(tmp_path / "grün.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xfcn.yaml: ok" in done.stdout
+
+
 def test_the_version_is_reported(rgd: Rgd) -> None:
     outcome = rgd("--version")
     assert (outcome.code, outcome.out) == (0, f"rgd {__version__}\n")

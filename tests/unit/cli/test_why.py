@@ -122,8 +122,23 @@ def test_a_name_without_limits_is_told_what_decides(rgd: Rgd, running: RunningDa
 
 
 def test_a_blocked_group_is_the_verdict(rgd: Rgd, running: RunningDaemon) -> None:
-    [line, *_] = told(rgd, "acme/stopped")
+    running.ask(Request(messages=1, namespace="acme/stopped"))
+    [line, *others] = told(rgd, "acme/stopped")
     assert line == "acme/stopped publish is blocked by group stopped: nothing passes"
+    assert not any("one message more" in other for other in others)
+
+
+@pytest.mark.parametrize("of", ["size", "time"])
+def test_a_backlog_that_blocks_under_a_quota_that_was_removed(
+    running: RunningDaemon, of: str
+) -> None:
+    view = explained(running)
+    view["limited_by"] = {"level": "backlog", "group": None, "dimension": "messages"}
+    blocked = {"quota_type": of, "held": False, "retry_after_ms": 9000}
+    view["backlog"] = {"blocked": blocked, "limit_size": -1, "limit_time": -1, "size_bytes": 7}
+    assert verdict(view).endswith(
+        "is refused: its backlog exceeded a quota that was removed; the next check is in 9 s"
+    )
 
 
 def test_a_shadow_cuts_nothing_and_is_reported(rgd: Rgd, running: RunningDaemon) -> None:

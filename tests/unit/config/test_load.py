@@ -99,6 +99,13 @@ def test_a_relation_blames_the_source_that_spoke_last(tmp_path: Path) -> None:
     )
 
 
+def test_probes_have_an_address_of_their_own() -> None:
+    both = {"http.listen": "127.0.0.1:7701", "http.probe_listen": "127.0.0.1:7701"}
+    [fault] = faults_of(None, {}, both)
+    assert "expected another address as http.probe_listen than as http.listen" in fault
+    load_settings(None, {}, dict.fromkeys(both, "127.0.0.1:0"))
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:7700", "[::]:7700", "10.1.2.3:1", "gateway:7700"])
 def test_it_needs_tokens_or_the_option_insecure(listen: str) -> None:
     overrides = {"http.listen": listen}

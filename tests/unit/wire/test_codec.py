@@ -211,10 +211,7 @@ def test_what_the_other_side_would_refuse_is_not_sent(value: Message, reason: Re
         codec.encode(value)
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [(row("b"), row("a")), (row("a", Kind.DISPATCH), row("a"))],
-)
+@pytest.mark.parametrize("rows", [(row("b"), row("a")), (row("a", Kind.DISPATCH), row("a"))])
 def test_rows_out_of_order_are_not_written(rows: tuple[UsageRow, ...]) -> None:
     with refused(Reason.BAD_STRUCTURE):
         keys.write_keys(UsageColumns.of(*rows), ColumnsProto())

@@ -86,8 +86,7 @@ GOLD = Group(
         "backlog": (
             "backlog:namespace:acme/orders",
             BacklogQuotas(
-                BacklogQuota(size_bytes=10),
-                BacklogQuota(age_s=60, action=BacklogAction.EVICT),
+                BacklogQuota(size_bytes=10), BacklogQuota(age_s=60, action=BacklogAction.EVICT)
             ),
             '{"size":{"size_bytes":10,"action":"producer_request_hold"},'
             '"age":{"age_s":60,"action":"consumer_backlog_eviction"}}',

@@ -158,8 +158,9 @@ const watch = async () => {
     const wait = await stream((view) => {
       newest = view;
       receivedAt = Date.now();
+      if (!isPaused || isStale) render();
+      if (isPaused && isStale) state("", `paused at ${clock(receivedAt)}`);
       isStale = false;
-      if (!isPaused) render();
     });
     failed = newest === before ? failed + 1 : 0;
     if (wait === null && isHiddenLong) state("", `not watched since ${clock(receivedAt)}`);
@@ -227,6 +228,7 @@ const render = () => {
   keyed(degraded, view.degraded, (note) => note, () => make("li"), put);
   renderBrokers(view.brokers);
   renderGroups();
+  if (at("search").value && !isSearching) search();
   renderBeside(view);
   if (view.last_event !== seenEvent) loadEvents(view.last_event);
   if (openGroup) loadGroup(openGroup);
@@ -329,17 +331,24 @@ const updateBar = (svg, row) => {
   svg.lastChild.replaceChildren(...drawn);
   put(svg.firstChild, `${row.group} (${row.kind}, ${row.dimension}): ${show(row.wanted, isBytes(row))}/s wanted, ${show(row.admitted, isBytes(row))}/s admitted of ${show(row.quota, isBytes(row))}/s`);
 };
-let searching = 0;
-at("search").addEventListener("input", () => {
-  renderGroups();
-  clearTimeout(searching);
-  const first = at("search").value.trim().split(/\s+/)[0];
-  found = null;
+let typing = 0;
+let isSearching = false;
+const search = async () => {
+  const words = at("search").value;
+  const first = words.trim().split(/\s+/)[0];
   if (!first || newest.groups.total <= newest.groups.rows.length) return;
-  searching = setTimeout(async () => {
-    found = await ask(`v1/live/groups?limit=50&prefix=${encodeURIComponent(first)}`).catch(() => null);
-    renderGroups();
-  }, 250);
+  isSearching = true;
+  const answer = await ask(`v1/live/groups?limit=50&prefix=${encodeURIComponent(first)}`).catch(() => found);
+  isSearching = false;
+  if (at("search").value !== words) return;
+  found = answer;
+  renderGroups();
+};
+at("search").addEventListener("input", () => {
+  found = null;
+  renderGroups();
+  clearTimeout(typing);
+  typing = setTimeout(search, 250);
 });
 
 const renderBeside = ({ backlogs, leases, log }) => {

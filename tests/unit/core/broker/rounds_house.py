@@ -21,10 +21,7 @@ from rgd.core.units import MILLI
 from tests.unit.core.values import TOPIC, advertised, ms, rates
 
 SETTINGS = BrokerSettings(Sender("b1", 1), full_every_rounds=1_000_000)
-GROUPS = {
-    "gold": Group("gold", Limit(rates(100))),
-    "trial": Group("trial", Limit(rates(1000))),
-}
+GROUPS = {"gold": Group("gold", Limit(rates(100))), "trial": Group("trial", Limit(rates(1000)))}
 
 
 @dataclass

@@ -56,9 +56,7 @@ def test_a_full_report_that_lacks_rows_is_not_sent_again_at_once(live: Desk) -> 
 # Self-checks.
 
 
-def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shares_that_do_not_sum_to_the_quota_are_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
     desk.go_live()
     desk.share()

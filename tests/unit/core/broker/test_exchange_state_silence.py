@@ -29,9 +29,7 @@ def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Se
     assert desk.believes() is Mode.EQUAL
 
 
-def test_while_isolated_it_sends_four_times_a_round(
-    live: Desk,
-) -> None:
+def test_while_isolated_it_sends_four_times_a_round(live: Desk) -> None:
     live.wake(3000)
     live.wake(4000)
     live.said.clear()

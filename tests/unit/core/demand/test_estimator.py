@@ -18,10 +18,7 @@ SETTINGS = DemandSettings()
 
 
 def seen(
-    offered: Sequence[float] | Floats,
-    *,
-    elapsed_s: float = 1.0,
-    slot_noise: float = 0,
+    offered: Sequence[float] | Floats, *, elapsed_s: float = 1.0, slot_noise: float = 0
 ) -> Seen:
     """What rows showed of messages, in units per second; of bytes, ten times as much."""
     rates = np.outer(np.array(offered, np.float64), [MILLI, 10 * MILLI])
