@@ -21,7 +21,6 @@ import typer
 
 from rgd.cli.options import taking
 from rgd.errors import ConfigError, Fault, RgdError
-from rgd.text import without_credentials
 
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient
@@ -102,7 +101,9 @@ class Door:
         import asyncio
 
         if not self.url.startswith(SCHEMES):
-            expected = f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {without_credentials(self.url)}"
+            # Without a name and a password.
+            given = self.url.rpartition("@")[2]
+            expected = f"expected http://HOST:PORT, https://HOST:PORT or unix:///PATH, got {given}"
             raise ConfigError(Fault(SOURCE, "--url", expected))
         return asyncio.run(self._ask(calls, self._token(), self._tls() or trust))
 

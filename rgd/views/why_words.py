@@ -93,7 +93,8 @@ def details(view: _Json) -> Iterator[str]:
     yield from _blocked_lately(view)
     yield from _throttled(view["throttled"])
     waits = [level["retry_after_ms"] for level in view["levels"]]
-    if any(waits) and not any(map(_blocks, view["levels"])):
+    is_held = (view["limited_by"] or {}).get("level") == "backlog"
+    if any(waits) and not is_held and not any(map(_blocks, view["levels"])):
         yield f"one message more is granted in {max(waits):,} ms, if nobody takes it before"
 
 

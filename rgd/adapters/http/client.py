@@ -276,7 +276,7 @@ def _why(error: Exception) -> str:
         number = error.os_error.errno or 0
         if number > 0 and not isinstance(error.os_error, ssl.SSLError | ssl.CertificateError):
             return os.strerror(number)
-    return str(error) or type(error).__name__
+    return without_credentials(str(error)) or type(error).__name__
 
 
 def _part(name: str) -> str:

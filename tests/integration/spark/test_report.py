@@ -291,6 +291,20 @@ def test_a_time_range_of_a_tenant_has_the_figures_of_its_windows(
     assert (facts["segments"], facts["missing_records"], facts["open_ends"]) == (4, 0, [])
 
 
+def test_a_group_that_the_other_range_does_not_know_is_compared_with_nothing(
+    log: Path, tmp_path: Path
+) -> None:
+    maker = LogMaker(tmp_path / "log", "broker-9")
+    maker.silent(40)
+    for _ in range(10):
+        maker.round(Usage("late", 5, 5, quota=100, share=5))
+    maker.close()
+    within, then = (TimeRange(START_MS + at, START_MS + at + 9000) for at in (40_000, 10_000))
+    asked = Asked(within, groups=frozenset({"late"}), compare=then)
+    summary = run_report([str(log), str(tmp_path / "log")], tmp_path / "out", asked=asked)
+    assert [(one["group"], one["compared"]) for one in summary.groups] == [("late", None)]
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -158,9 +158,10 @@ const watch = async () => {
     const wait = await stream((view) => {
       newest = view;
       receivedAt = Date.now();
-      if (!isPaused || isStale) render();
-      if (isPaused && isStale) state("", `paused at ${clock(receivedAt)}`);
+      const isBack = isStale;
       isStale = false;
+      if (!isPaused || isBack) render();
+      if (isPaused && isBack) state("", `paused at ${clock(receivedAt)}`);
     });
     failed = newest === before ? failed + 1 : 0;
     if (wait === null && isHiddenLong) state("", `not watched since ${clock(receivedAt)}`);
@@ -262,7 +263,6 @@ const renderBrokers = ({ members, total, silent, expected, gone }) => {
 };
 // Between two snapshots ages go on, so that a broker that falls silent shows at once.
 const age = () => {
-  if (isStale || isPaused) return;
   for (const node of at("brokers").children) {
     const { age: known, after, self, gone, at: since } = node.dataset;
     const passed = (Date.now() - Number(since)) / 1000;
@@ -272,7 +272,7 @@ const age = () => {
     put(node.lastChild, gone ? `gone ${span(Number(gone) + passed)}` : self === "true" ? "this daemon" : `${isSilent ? "silent " : ""}${span(seconds)}`);
   }
 };
-setInterval(age, 250);
+setInterval(() => isStale || isPaused || age(), 250);
 
 const renderGroups = () => {
   const { rows, total, short, groups } = newest.groups;
@@ -336,9 +336,9 @@ let isSearching = false;
 const search = async () => {
   const words = at("search").value;
   const first = words.trim().split(/\s+/)[0];
-  if (!first || newest.groups.total <= newest.groups.rows.length) return;
+  if (!first || newest.groups.total <= newest.groups.rows.length) return void (found = null);
   isSearching = true;
-  const answer = await ask(`v1/live/groups?limit=50&prefix=${encodeURIComponent(first)}`).catch(() => found);
+  const answer = await ask(`v1/live/groups?limit=50&prefix=${encodeURIComponent(first)}`).catch(() => null);
   isSearching = false;
   if (at("search").value !== words) return;
   found = answer;
