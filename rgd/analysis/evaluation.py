@@ -88,11 +88,11 @@ def _together(groups: Sequence[GroupWindows], scenario: Scenario) -> Iterator[sl
     first = longest = brokers = 0
     for place, windows in enumerate(groups):
         longest = max(longest, len(windows.start_ms))
-        brokers += scenario.brokers or len(windows.brokers)
+        more = scenario.brokers or len(windows.brokers)
+        brokers += more
         if place > first and longest * brokers > REPLAYED_ROWS_MAX:
             yield slice(first, place)
-            first, longest = place, len(windows.start_ms)
-            brokers = scenario.brokers or len(windows.brokers)
+            first, longest, brokers = place, len(windows.start_ms), more
     yield slice(first, len(groups))
 
 

@@ -208,9 +208,8 @@ def _replay(groups: Sequence[tuple[GroupWindows, Uneven]], pace: _Pace) -> list[
     )
     admitted = _run(demand, share, quota, weight, longest.policy, pace=pace)
     return [
-        _as_windows(windows, admitted[:end, place], share[:end, place])
+        _as_windows(windows, *(of[: len(windows.start_ms), place] for of in (admitted, share)))
         for place, windows in enumerate(changed)
-        for end in (len(windows.start_ms),)
     ]
 
 

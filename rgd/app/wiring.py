@@ -176,22 +176,26 @@ def core_settings(
 
 
 def _usage_log(settings: Settings, folder: Path, clock: SystemClock) -> SegmentedLog:
-    names = parse_interceptors(settings.log.brokerEntryMetadataInterceptors)
     return SegmentedLog(
         folder,
-        UsageLogSettings(
-            segment_bytes=settings.log.segment_bytes,
-            segment_age_ms=round(settings.log.segment_age_s * 1000),
-            limits=log_limits(settings.log),
-            interceptors=frozenset(one for one in Interceptor if one in names),
-            own_interceptors=load_interceptors([one for one in names if one not in {*Interceptor}]),
-            fsync=settings.log.fsync,
-            fsync_ms=settings.log.fsync_ms,
-        ),
+        _log_settings(settings),
         broker=settings.broker.name,
         clock=clock.now,
         on_alarm=partial(_tell_log_alarm, folder),
         on_trimmed=partial(_tell_log_trimmed, folder),
+    )
+
+
+def _log_settings(settings: Settings) -> UsageLogSettings:
+    names = parse_interceptors(settings.log.brokerEntryMetadataInterceptors)
+    return UsageLogSettings(
+        segment_bytes=settings.log.segment_bytes,
+        segment_age_ms=round(settings.log.segment_age_s * 1000),
+        limits=log_limits(settings.log),
+        interceptors=frozenset(one for one in Interceptor if one in names),
+        own_interceptors=load_interceptors([one for one in names if one not in {*Interceptor}]),
+        fsync=settings.log.fsync,
+        fsync_ms=settings.log.fsync_ms,
     )
 
 

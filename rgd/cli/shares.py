@@ -53,8 +53,7 @@ def spread(args: Sequence[str], flags: Collection[str]) -> list[str]:
         if name in flags:
             flag, is_waiting = name, not has_value
             written.append(arg)
-        # `-5` begins no option.
-        elif flag and (not arg.startswith("-") or arg[1:2].isdigit() or arg[1:2] == "."):
+        elif flag and not _is_option(arg):
             written.extend([arg] if is_waiting else [flag, arg])
             is_waiting = False
         else:
@@ -158,6 +157,11 @@ def whole(shares_milli: Sequence[Milli]) -> list[int]:
     for place in by_fraction[:missing]:
         parts[place] += 1
     return parts
+
+
+def _is_option(arg: str) -> bool:
+    """Whether an argument begins an option, as `-5` does not."""
+    return arg.startswith("-") and not arg[1:2].isdigit() and arg[1:2] != "."
 
 
 def _numbers(flag: str, texts: Sequence[str], faults: list[Fault]) -> list[float]:

@@ -102,11 +102,13 @@ class Load:
         for (topic, attempt), answer in zip(asks, answers, strict=True):
             if not answer["granted"]:
                 refused += 1
-                if attempt < ATTEMPTS_MAX and len(self._waiting) < WAITING_MAX:
-                    wait_s = answer["retry_after_ms"] / 1000 * 2 ** (attempt - 1)
-                    due_s = now_s + wait_s * self._dice.uniform(1.0, 1.2)
-                    heapq.heappush(self._waiting, (due_s, next(self._order), topic, attempt + 1))
+                self._try_later(topic, attempt, now_s, answer["retry_after_ms"] / 1000)
         return len(asks) - refused
+
+    def _try_later(self, topic: str, attempt: int, now_s: float, wait_s: float) -> None:
+        if attempt < ATTEMPTS_MAX and len(self._waiting) < WAITING_MAX:
+            due_s = now_s + wait_s * 2 ** (attempt - 1) * self._dice.uniform(1.0, 1.2)
+            heapq.heappush(self._waiting, (due_s, next(self._order), topic, attempt + 1))
 
 
 def _ms(seconds: float) -> int:
